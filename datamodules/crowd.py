@@ -1,0 +1,51 @@
+"""A simulated crowd of yes/no/unsure annotators. Whatever is trained on its votes must be reported as simulated."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import softmax
+
+from randomness import generator
+from errors import InputError
+
+
+@dataclass(frozen=True)
+class YesNoUnsureCrowd:
+    """Annotators who say yes, no or unsure to every class. A yes counts as two votes and an unsure as one.
+
+    Each sees the same evidence through noise of its own: a class that holds most of its belief gets a yes, one that holds some an unsure.
+    Who would reject every class is unsure about the likeliest, so that each annotator casts at least one vote.
+
+    >>> YesNoUnsureCrowd(annotators=5).judge(np.array([[9.0, 0.0, 0.0]]), seed=0).tolist()
+    [[10, 0, 0]]
+    """
+
+    annotators: int = 10
+    noise: float = 0.7
+    yes_above: float = 0.5
+    unsure_above: float = 0.2
+
+    def __post_init__(self):
+        if self.annotators < 1:
+            raise InputError(f"the crowd has {self.annotators} annotators; it needs at least 1.")
+
+    def judge(self, evidence: np.ndarray, seed: int) -> np.ndarray:
+        """Vote counts [N, K] from log-evidence [N, K]."""
+        items, classes = evidence.shape
+        noise = generator(seed, "crowd").normal(scale=self.noise, size=(items, self.annotators, classes))
+        belief = softmax(evidence[:, None] + noise, axis=2)
+        votes = (belief > self.unsure_above).astype(np.int64) + (belief > self.yes_above)
+        likeliest = belief.argmax(2)[..., None]
+        np.put_along_axis(votes, likeliest, np.maximum(np.take_along_axis(votes, likeliest, 2), 1), 2)
+        return votes.sum(1)
+
+
+def class_evidence(images: np.ndarray, known: np.ndarray, labels: np.ndarray, own: np.ndarray, neighbours: int = 3, sharpness: float = 8.0) -> np.ndarray:
+    """How much each image looks like each class: the nearness of its nearest known examples of that class, [N, K].
+
+    `own[i]` are the known examples that image i was made of; they are not compared with. Sharpness sets how quickly evidence falls with distance.
+    """
+    distance = np.sqrt(np.maximum((images**2).sum(1)[:, None] + (known**2).sum(1) - 2 * images @ known.T, 0))
+    np.put_along_axis(distance, own, np.inf, 1)
+    nearest = [np.sort(distance[:, labels == label], axis=1)[:, :neighbours].mean(1) for label in np.unique(labels)]
+    return -sharpness * np.stack(nearest, axis=1) / np.median(distance.min(1))

@@ -1,0 +1,70 @@
+"""Published data files: found where the user keeps them, fetched where they are absent, and always checked."""
+
+import hashlib
+import os
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pooch
+
+from errors import InputError
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """One file of a dataset: where it lies below the data root, its sha256, and where it can be downloaded."""
+
+    path: str
+    sha256: str
+    url: str
+    archive_sha256: str | None = None  # set where the url is a tar archive that holds the file under the same path
+
+
+def find(root: str | os.PathLike, file: PublishedFile) -> Path:
+    """The checked file below `root`; downloaded first, with a progress bar, where it is absent.
+
+    A file that differs from the published one (cut short, altered) is refused and left as it is.
+    """
+    path = Path(root) / file.path
+    if not path.exists():
+        _download(path, file)
+    digest = sha256(path)
+    if digest != file.sha256:
+        raise InputError(
+            f"{path} is not the published file (its sha256 starts with {digest[:8]}, it should be {file.sha256[:8]}); "
+            "delete it to have it downloaded again."
+        )
+    return path
+
+
+def sha256(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _download(path: Path, file: PublishedFile) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name = file.url.rsplit("/", 1)[-1]
+    try:
+        # pooch downloads to a temporary name and moves the file into place only when its hash is right
+        fetched = pooch.retrieve(
+            file.url, known_hash=f"sha256:{file.archive_sha256 or file.sha256}", fname=name, path=path.parent, progressbar=True
+        )
+    except Exception as error:  # network libraries raise many types; all mean the same to the user
+        raise InputError(f"{path} is absent and {file.url} could not be downloaded ({error}); put the file there by hand.") from error
+    if file.archive_sha256 is not None:
+        _extract(Path(fetched), file.path, path)
+
+
+def _extract(archive: Path, member: str, path: Path) -> None:
+    """Write one named member of a tar archive to `path`: nothing in the archive can choose where it lands."""
+    partial = path.with_name(path.name + ".part")
+    with tarfile.open(archive) as tar:
+        source = tar.extractfile(member)
+        if source is None:
+            raise InputError(f"{archive} does not hold {member}; it is not the published archive.")
+        with source, open(partial, "wb") as target:
+            while chunk := source.read(1 << 20):
+                target.write(chunk)
+    os.replace(partial, path)

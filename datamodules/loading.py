@@ -1,0 +1,90 @@
+"""Loaders that yield (inputs, index) and never touch targets: small data as whole tensors, large data through a DataLoader."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from datamodules.order import BatchOrder
+
+
+class Batch(NamedTuple):
+    """What every training and evaluation step receives. `index` is each item's row in the whole vote table."""
+
+    inputs: Tensor
+    targets: Tensor
+    index: Tensor
+
+
+class TensorLoader:
+    """Batches straight from tensors in memory (or on the device): no workers, no per-item Python, resumable in mid-epoch.
+
+    `prepare(index, epoch)` gives the inputs of one batch, augmented if that is wanted.
+    """
+
+    batch_sampler = None  # Lightning looks for it wherever there is a `sampler`
+
+    def __init__(self, prepare: Callable[[Tensor, int], Tensor], order: BatchOrder):
+        self.prepare, self.sampler = prepare, order  # Lightning calls `sampler.set_epoch`
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        for index in self.sampler:
+            yield self.prepare(index, self.sampler.epoch), index
+
+    def state_dict(self) -> dict[str, int]:
+        return self.sampler.state_dict()
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.sampler.load_state_dict(state)
+
+
+class WorkerLoader(DataLoader):
+    """The plain DataLoader path, for inputs that do not fit in memory: same order, same resumption, any number of workers.
+
+    `dataset[i]` gives the input of item i alone. Random augmentation in the dataset should be a function of i and a seed.
+    """
+
+    def __init__(self, dataset: Dataset[Tensor], order: BatchOrder, num_workers: int = 0):
+        super().__init__(_WithIndex(dataset), batch_sampler=_Lists(order), num_workers=num_workers)
+        self._given = 0
+
+    def __iter__(self):  # pyright: ignore[reportIncompatibleMethodOverride]
+        # Workers run ahead of training, so what counts for a resume is what was handed out here, not what the sampler gave.
+        for self._given, batch in enumerate(super().__iter__(), self._order.start + 1):
+            yield batch
+
+    @property
+    def _order(self) -> BatchOrder:
+        return self.batch_sampler.sampler  # pyright: ignore
+
+    def state_dict(self) -> dict[str, int]:
+        return {"epoch": self._order.epoch, "given": self._given}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self._order.load_state_dict(state)
+
+
+class _WithIndex(Dataset):
+    def __init__(self, dataset: Dataset[Tensor]):
+        self.dataset = dataset
+
+    def __getitem__(self, item: int) -> tuple[Tensor, int]:
+        return self.dataset[item], item
+
+
+class _Lists:
+    """A batch sampler as DataLoader wants it: lists of ints. `sampler` is where Lightning looks for `set_epoch`."""
+
+    def __init__(self, order: BatchOrder):
+        self.sampler = order
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return (index.tolist() for index in self.sampler)

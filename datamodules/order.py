@@ -1,0 +1,63 @@
+"""Which items make up each batch: a pure function of (seed, epoch, rank) that can continue in mid-epoch."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from randomness import generator
+from errors import InputError
+
+
+class BatchOrder:
+    """Cuts each epoch's order of items into global batches and gives every rank its share of each.
+
+    The batch size is that of all ranks together, so that the same config means the same optimization on one device or eight. Every
+    item comes exactly once per epoch over all ranks, and all ranks see the same number of batches: a last batch with fewer items
+    than ranks is joined to the one before it.
+
+    >>> order = BatchOrder(torch.arange(10), batch_size=4, seed=0, shuffle=False)
+    >>> [batch.tolist() for batch in order]
+    [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    """
+
+    def __init__(self, items: Tensor, batch_size: int, seed: int, shuffle: bool, rank: int = 0, ranks: int = 1):
+        if batch_size < ranks:
+            raise InputError(f"data.batch_size is {batch_size}; it is shared by {ranks} device(s), so it must be at least {ranks}.")
+        if len(items) < ranks:
+            raise InputError(f"a split has {len(items)} item(s) for {ranks} device(s); each device needs at least one.")
+        self.items, self.batch_size, self.seed, self.shuffle, self.rank, self.ranks = items, batch_size, seed, shuffle, rank, ranks
+        self.epoch = 0
+        self._given = 0
+        self._resume = (0, 0)
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.items), self.batch_size)
+        return whole + (rest >= self.ranks or whole == 0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Lightning calls this before each epoch."""
+        self.epoch = epoch
+
+    @property
+    def start(self) -> int:
+        """The number of this epoch's first batch: 0, except in an epoch that is being continued."""
+        epoch, given = self._resume
+        return given if epoch == self.epoch and given < len(self) else 0
+
+    def __iter__(self) -> Iterator[Tensor]:
+        # A generator does nothing until its first batch is asked for, which is after `set_epoch`.
+        order = self.items
+        if self.shuffle:
+            order = order[torch.from_numpy(generator(self.seed, "order", self.epoch).permutation(len(order)))]
+        last = len(self) - 1
+        for number in range(self.start, last + 1):
+            self._given = number + 1
+            stop = None if number == last else (number + 1) * self.batch_size
+            yield order[number * self.batch_size : stop][self.rank :: self.ranks]
+
+    def state_dict(self) -> dict[str, int]:
+        return {"epoch": self.epoch, "given": self._given}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self._resume = (state["epoch"], state["given"])

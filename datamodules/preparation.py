@@ -1,0 +1,61 @@
+"""From stored inputs to what a network sees, a whole batch at a time: normalisation, random crops and flips."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from randomness import generator
+
+
+class Standardize:
+    """Select items, convert to float and standardise each channel: the deterministic preparation used in evaluation.
+
+    `scale` is the largest stored value (255 for bytes); mean and std are given on the scale from 0 to 1.
+
+    >>> Standardize(torch.tensor([[0], [255]], dtype=torch.uint8), mean=[0.5], std=[0.5], scale=255)(torch.tensor([1, 0]), epoch=0)
+    tensor([[ 1.],
+            [-1.]])
+    """
+
+    def __init__(self, stored: Tensor, mean: Sequence[float], std: Sequence[float], scale: float):
+        self.stored = stored
+        channels = (1, len(mean)) + (1,) * (stored.ndim - 2)
+        self._mean = (torch.tensor(mean) * scale).reshape(channels).to(stored.device)
+        self._factor = (1 / (torch.tensor(std) * scale)).reshape(channels).to(stored.device)
+
+    def __call__(self, index: Tensor, epoch: int) -> Tensor:
+        return self._standardize(self.stored[index])
+
+    def _standardize(self, values: Tensor) -> Tensor:
+        return values.float().sub_(self._mean).mul_(self._factor)
+
+
+class CropFlip(Standardize):
+    """Random crop after zero padding and random horizontal flip of image batches [B, C, H, W], then `Standardize`.
+
+    Crops and flips are drawn for all items of an epoch at once, as a function of (seed, epoch): they do not depend on the batch size,
+    the rank or where training was interrupted. The padded images are kept in both orientations, so that a batch is one indexing
+    operation over a strided view of all crops. The papers do not state the padding; 4 is the custom for 32 x 32 images.
+    """
+
+    def __init__(self, stored: Tensor, mean: Sequence[float], std: Sequence[float], scale: float, seed: int, padding: int = 4):
+        super().__init__(stored, mean, std, scale)
+        self._seed, self._padding = seed, padding
+        padded = F.pad(stored, (padding,) * 4)
+        height, width = stored.shape[-2:]
+        both = torch.stack([padded, padded.flip(-1)])
+        self._crops = both.unfold(3, height, 1).unfold(4, width, 1)  # [2, N, C, rows, columns, H, W], no copy
+        self._draws: tuple[int, tuple[Tensor, ...]] = (-1, ())
+
+    def __call__(self, index: Tensor, epoch: int) -> Tensor:
+        if self._draws[0] != epoch:
+            self._draws = epoch, self._draw(epoch)
+        flip, row, column = (draw[index] for draw in self._draws[1])
+        return self._standardize(self._crops[flip, index, :, row, column])
+
+    def _draw(self, epoch: int) -> tuple[Tensor, ...]:
+        rng, items = generator(self._seed, "crop-flip", epoch), len(self.stored)
+        draws = (rng.integers(2, size=items), *rng.integers(2 * self._padding + 1, size=(2, items)))
+        return tuple(torch.from_numpy(draw).to(self.stored.device) for draw in draws)

@@ -1,0 +1,145 @@
+"""The datamodule that all datasets share: votes and inputs in, batches with this epoch's targets out."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from lightning import LightningDataModule
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from datamodules.delivery import BoundDelivery, Delivery, SoftLabels
+from datamodules.loading import Batch, TensorLoader, WorkerLoader
+from datamodules.order import BatchOrder
+from datamodules.preparation import CropFlip, Standardize
+from datamodules.votes import VoteTable
+from errors import InputError
+
+
+@dataclass
+class Corpus:
+    """A dataset as it lies on disk, before any split or delivery."""
+
+    inputs: Tensor | Dataset[Tensor]  # [N, channels or features, ...] where it fits in memory, else a dataset of single inputs
+    votes: VoteTable
+    splits: dict[str, np.ndarray]  # row numbers of "train", "val" and "test"; val and test may be the same
+    mean: tuple[float, ...] = (0.0,)  # of each channel, on the scale from 0 to 1; for inputs in memory only
+    std: tuple[float, ...] = (1.0,)
+    scale: float = 1.0  # the largest stored value: 255 for bytes
+    augment: bool = False  # random crop and flip of training images; for inputs in memory only
+
+
+class VoteDataModule(LightningDataModule, ABC):
+    """Supplies `Batch`es whose targets are delivered epoch by epoch. A dataset fills in `load` and three class attributes.
+
+    Training sees the delivery's targets, made from a subsample of `votes_per_item` votes where that is set. Evaluation always sees the full
+    annotator distribution, whatever the model was trained on.
+    """
+
+    num_classes: int
+    input_shape: tuple[int, ...]
+    simulated = False  # True where the annotators are a simulation; results say so
+
+    def __init__(
+        self,
+        delivery: Delivery = SoftLabels(),
+        votes_per_item: int | None = None,
+        batch_size: int = 128,
+        num_workers: int = 0,
+        seed: int = 0,
+    ):
+        """
+        Args:
+            delivery: How votes reach the loss, by class name.
+            votes_per_item: Train on this many votes per item, drawn from its distribution; None for all votes.
+            batch_size: Items per optimizer step, over all devices together.
+            num_workers: For inputs that do not fit in memory; tensors in memory need no workers.
+            seed: Of the split, the subsample, the delivery, the order and the augmentation. Linked from seed_everything.
+        """
+        super().__init__()
+        if batch_size < 1:
+            raise InputError(f"data.batch_size is {batch_size}; it must be at least 1.")
+        if votes_per_item is not None and votes_per_item < 1:
+            raise InputError(f"data.votes_per_item is {votes_per_item}; it must be 1 or more, or null for all votes.")
+        self.delivery, self.votes_per_item, self.batch_size = delivery, votes_per_item, batch_size
+        self.num_workers, self.seed = num_workers, seed
+        self.corpus: Corpus | None = None
+        self._epoch_targets: tuple[int, Tensor] = (-1, torch.empty(0))
+
+    @abstractmethod
+    def load(self) -> Corpus:
+        """Read and check the files; split by `self.seed`."""
+
+    def setup(self, stage: str | None = None) -> None:
+        if self.corpus is None:
+            self.use(self.load())
+
+    def use(self, corpus: Corpus) -> None:
+        """Take a corpus as this datamodule's data, after checking that its parts fit together."""
+        items = len(corpus.inputs)  # pyright: ignore[reportArgumentType]
+        if items != len(corpus.votes):
+            raise InputError(f"there are {items} inputs but {corpus.votes.source} has {len(corpus.votes)} rows; they must be the same items.")
+        if corpus.votes.num_classes != self.num_classes:
+            raise InputError(f"{corpus.votes.source} has {corpus.votes.num_classes} classes; this dataset has {self.num_classes}.")
+        for name, rows in corpus.splits.items():
+            if len(rows) == 0:
+                raise InputError(f"the {name} split is empty; every split needs at least one item.")
+        self.corpus = corpus
+        train = corpus.splits["train"]
+        self.bound = self.bind(self.delivery)
+        self._annotators = torch.from_numpy(corpus.votes.probs).float()
+        self._row = torch.full((items,), -1)
+        self._row[torch.from_numpy(train)] = torch.arange(len(train))
+
+    def bind(self, delivery: Delivery) -> BoundDelivery:
+        """Tie a delivery to the training votes, subsampled if that is asked for."""
+        assert self.corpus is not None
+        votes = self.corpus.votes.take(self.corpus.splits["train"])
+        if self.votes_per_item is not None:
+            votes = votes.subsample(self.votes_per_item, self.seed)
+        return delivery.bind(votes, self.seed)
+
+    def loader(self, rows: np.ndarray, training: bool):
+        """Batches of these rows: shuffled and augmented for training, in order and as they are for evaluation."""
+        assert self.corpus is not None
+        trainer = self.trainer
+        rank, ranks = (trainer.global_rank, trainer.world_size) if trainer else (0, 1)
+        order = BatchOrder(torch.from_numpy(rows), self.batch_size, self.seed, training, rank, ranks)
+        corpus = self.corpus
+        if not isinstance(corpus.inputs, Tensor):
+            return WorkerLoader(corpus.inputs, order, self.num_workers)
+        stored = corpus.inputs.to(trainer.strategy.root_device) if trainer else corpus.inputs
+        if training and corpus.augment:
+            return TensorLoader(CropFlip(stored, corpus.mean, corpus.std, corpus.scale, self.seed), order)
+        return TensorLoader(Standardize(stored, corpus.mean, corpus.std, corpus.scale), order)
+
+    def train_dataloader(self):
+        return self.loader(self._rows("train"), training=True)
+
+    def val_dataloader(self):
+        return self.loader(self._rows("val"), training=False)
+
+    def test_dataloader(self):
+        return self.loader(self._rows("test"), training=False)
+
+    def predict_dataloader(self):
+        return self.loader(np.arange(len(self._annotators)), training=False)
+
+    def _rows(self, split: str) -> np.ndarray:
+        assert self.corpus is not None
+        return self.corpus.splits[split]
+
+    def on_after_batch_transfer(self, batch: tuple[Tensor, Tensor], dataloader_idx: int) -> Batch:
+        """Attach targets in the main process, by index: no worker and no loader can hold a stale epoch."""
+        inputs, index = batch
+        if self.trainer is None or not self.trainer.training:
+            self._annotators = self._annotators.to(inputs.device)  # copies once, then does nothing
+            return Batch(inputs, self._annotators[index], index)
+        epoch = self.trainer.current_epoch
+        if self._epoch_targets[0] != epoch:
+            self._epoch_targets = epoch, self.bound.targets(epoch).to(inputs.device)
+        self._row = self._row.to(inputs.device)
+        rows = self._row[index]
+        inputs, targets = self.bound.blend(inputs, self._epoch_targets[1][rows], rows, epoch)
+        return Batch(inputs, targets, index)

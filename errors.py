@@ -1,0 +1,65 @@
+"""The one exception that a user's mistake raises: a single sentence that says what is wrong and what would be right."""
+
+import re
+from collections.abc import Sequence
+
+
+class InputError(Exception):
+    """A mistake in what the user gave (a file, a row, an option). `cli.py` prints it without a traceback.
+
+    It is no ValueError, so that no library on its way takes it for one of its own.
+
+    >>> raise InputError("data.batch_size is 0; it must be at least 1.")
+    Traceback (most recent call last):
+    errors.InputError: data.batch_size is 0; it must be at least 1.
+    """
+
+
+class OptionError(ValueError):
+    """A mistake in an option's name or type, found while parsing. Nested parsers pass it on as a ValueError."""
+
+
+def name_rows(rows: Sequence[int], shown: int = 3) -> str:
+    """Name the first few of many rows, so that an error about a large file stays one sentence.
+
+    >>> name_rows([4])
+    'row 4'
+    >>> name_rows([4, 7, 9, 11, 12])
+    'rows 4, 7, 9 and 2 more'
+    """
+    listed = ", ".join(str(int(row)) for row in rows[:shown])
+    more = f" and {len(rows) - shown} more" if len(rows) > shown else ""
+    return f"row{'s' if len(rows) > 1 else ''} {listed}{more}"
+
+
+# What `parse_error` makes of an inner parser's report; the outer parser's report quotes it and adds a key in front.
+_SENTENCE = re.compile(r"[\w.]+ is (?:not an option|.+, which is not .+)\.")
+
+
+def parse_error(message: str, choices: dict[str, type]) -> str:
+    """One sentence out of an argument parser's report. `choices` gives the base class of options that name a class.
+
+    >>> parse_error("Parser key \"trainer.max_epochs\":\\n  Expected a <class 'int'>. Got value: three", {})
+    'trainer.max_epochs is three, which is not int.'
+    >>> parse_error("Parser key \"data\":\\n  Errors:\\n    - epsilon is not an option.\\n", {})
+    'data.epsilon is not an option.'
+    """
+    keys = re.findall(r'Parser key "([^"]+)"', message)
+    inner = _SENTENCE.search(message)
+    if inner:
+        return ".".join([*keys[:1], inner.group()])
+    unknown = re.search(r"Option '([\w.]+)' is not accepted", message)
+    if unknown:
+        return f"{unknown.group(1)} is not an option."
+    given = re.search(r"(?:import path string: |Given value: |Got value: )(.+)", message)
+    types = list(dict.fromkeys(re.findall(r"Expected a <class '(?:[\w.]+\.)?(\w+)'>", message)))
+    if not keys or not given:
+        return " ".join(message.split())
+    base = choices.get(keys[0].rsplit(".")[-1])
+    allowed = f"one of {', '.join(sorted(_descendants(base)))}" if base else " or ".join(types).replace("NoneType", "null")
+    return f"{keys[0]} is {given.group(1).strip()}, which is not {allowed or 'allowed'}."
+
+
+def _descendants(base: type) -> set[str]:
+    found = {child.__name__ for child in base.__subclasses__() if not child.__name__.startswith("_")}
+    return found.union(*(_descendants(child) for child in base.__subclasses__()))

@@ -1,0 +1,6 @@
+"""The classifier, its networks and its schedules."""
+
+from lightning_modules.classifier import AnnotatorClassifier, Prediction
+from lightning_modules.schedules import CosineToEnd
+
+__all__ = ["AnnotatorClassifier", "CosineToEnd", "Prediction"]

@@ -1,0 +1,128 @@
+"""A network, its loss and its optimizer. What the targets are, and from which dataset, is none of its business."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from lightning import LightningModule
+from lightning.pytorch.cli import LRSchedulerCallable, OptimizerCallable
+from torch import Tensor
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from errors import InputError
+from lightning_modules.networks import Network
+from lightning_modules.schedules import CosineToEnd
+from metrics import every_metric, mean_metrics
+from randomness import generator
+
+
+class Prediction(NamedTuple):
+    """What evaluation steps return, for callbacks to look at."""
+
+    probs: Tensor
+    target_probs: Tensor
+    index: Tensor
+
+
+class AnnotatorClassifier(LightningModule):
+    """Trains with cross-entropy on whatever the delivery gives (class numbers or distributions), and is judged against annotators."""
+
+    def __init__(
+        self,
+        input_shape: tuple[int, ...],
+        num_classes: int,
+        network: Callable[[tuple[int, ...], int], Network],
+        optimizer: OptimizerCallable = torch.optim.Adam,
+        scheduler: LRSchedulerCallable | None = None,
+        seed: int = 0,
+        channels_last: bool = False,
+    ):
+        """
+        Args:
+            input_shape: Linked from the datamodule.
+            num_classes: Linked from the datamodule.
+            network: A class of lightning_modules.networks by name, with its own options.
+            optimizer: A class of torch.optim by name.
+            scheduler: A class of torch.optim.lr_scheduler, or CosineToEnd, stepped once per epoch; plateaus watch val/soft_nll.
+            seed: Of the initial weights and of dropout. Linked from seed_everything.
+            channels_last: Memory format of image batches; faster for convolutions on CPUs and recent GPUs.
+        """
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone, not on what was drawn before
+            torch.manual_seed(seed)
+            self.network = network(input_shape, num_classes)
+        self.memory_format = torch.channels_last if channels_last else torch.preserve_format
+        self.network.to(memory_format=self.memory_format)
+        self.optimizer, self.scheduler, self.seed = optimizer, scheduler, seed
+        self.val_metrics, self.test_metrics = mean_metrics("val/"), every_metric("test/")
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.network(inputs.to(memory_format=self.memory_format))
+
+    def on_train_batch_start(self, batch, batch_idx: int) -> None:
+        # Dropout, too, is a function of (seed, step, rank), so that an interrupted run continues exactly.
+        torch.manual_seed(int(generator(self.seed, "dropout", self.global_step, self.global_rank).integers(2**63)))
+
+    def training_step(self, batch, batch_idx: int) -> Tensor:
+        loss = F.cross_entropy(self(batch.inputs), batch.targets)
+        self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.inputs), sync_dist=True)
+        return loss * self._share_of_global_batch(len(batch.inputs))
+
+    def _share_of_global_batch(self, items: int) -> Tensor | float:
+        """DDP averages over ranks as if their batches were of one size; this weight makes it the average over items."""
+        if self.trainer.world_size == 1:
+            return 1.0
+        counts = self.all_gather(torch.tensor(float(items), device=self.device))
+        return items * self.trainer.world_size / counts.sum()
+
+    def predict(self, batch) -> Prediction:
+        """float64, because a confident model's float32 probabilities round to 0 and its log score to infinity."""
+        return Prediction(self(batch.inputs).double().softmax(-1), batch.targets, batch.index)
+
+    def validation_step(self, batch, batch_idx: int) -> Prediction:
+        prediction = self.predict(batch)
+        self.val_metrics.update(prediction.probs, prediction.target_probs)
+        return prediction
+
+    def on_validation_epoch_end(self) -> None:
+        scores = self.val_metrics.compute()
+        self.log("val/soft_nll", scores.pop("val/soft_nll"), prog_bar=True)
+        self.log_dict(scores)
+        self.val_metrics.reset()
+
+    def test_step(self, batch, batch_idx: int) -> Prediction:
+        prediction = self.predict(batch)
+        self.test_metrics.update(prediction.probs, prediction.target_probs)
+        return prediction
+
+    def on_test_epoch_end(self) -> None:
+        self.log_dict(self.test_metrics.compute())
+        self.test_metrics.reset()
+
+    def predict_step(self, batch, batch_idx: int) -> Prediction:
+        return self.predict(batch)
+
+    def configure_optimizers(self):
+        optimizer = self.optimizer(self.network.parameters())
+        if self.scheduler is None:
+            return optimizer
+        scheduler = self.scheduler(optimizer)
+        if isinstance(scheduler, CosineToEnd):
+            scheduler.T_max = self.trainer.max_epochs or 1
+        entry: dict[str, Any] = {"scheduler": scheduler, "interval": "epoch"}
+        if isinstance(scheduler, ReduceLROnPlateau):
+            entry["monitor"] = "val/soft_nll"
+        return {"optimizer": optimizer, "lr_scheduler": entry}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuse another architecture's weights with one sentence instead of torch's list of keys."""
+        here = {name: tuple(value.shape) for name, value in self.state_dict().items()}
+        there = {name: tuple(value.shape) for name, value in checkpoint["state_dict"].items()}
+        differing = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))
+        if differing:
+            name = differing[0]
+            raise InputError(
+                f"the checkpoint is of another architecture: {name} is {there.get(name, 'absent')} in it and {here.get(name, 'absent')} in this "
+                f"{type(self.network).__name__} ({len(differing)} such entries); use the config that it was trained with."
+            )

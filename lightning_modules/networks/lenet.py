@@ -1,0 +1,35 @@
+"""LeNet-5 with ReLU and max-pooling, for small images of any number of channels."""
+
+import torch
+from torch import Tensor, nn
+
+from errors import InputError
+from lightning_modules.networks.network import Network
+
+
+class LeNet(Network):
+    """Two convolutions and three linear layers. The papers do not state its details; these are the common modern ones.
+
+    The first convolution is padded as for MNIST, so images from 8 x 8 pixels upward are accepted.
+
+    >>> LeNet((1, 28, 28), 10)(torch.zeros(2, 1, 28, 28)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(self, input_shape: tuple[int, ...], num_classes: int):
+        super().__init__()
+        if len(input_shape) != 3 or min(input_shape[1:]) < 8:
+            raise InputError(f"LeNet takes images (channels, height, width) of at least 8 x 8; this dataset's inputs have shape {input_shape}.")
+        kernel = 5 if min(input_shape[1:]) >= 12 else 3
+        self.convolutions = nn.Sequential(
+            nn.Conv2d(input_shape[0], 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(6, 16, kernel), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True),
+            nn.Flatten(),
+        )  # fmt: skip
+        with torch.no_grad():
+            flat = self.convolutions(torch.zeros(1, *input_shape)).shape[1]
+        self.hidden = nn.Sequential(nn.Linear(flat, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU())
+        self.head = nn.Linear(84, num_classes)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        return self.hidden(self.convolutions(inputs))

@@ -1,0 +1,168 @@
+"""How well predictions match annotators: pure functions of (probs, target_probs), both [N, K] with rows that sum to 1.
+
+>>> people = torch.tensor([[0.5, 0.5], [1.0, 0.0]])
+>>> kl_divergence(people, people).item()
+0.0
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import relplot
+import torch
+from torch import Tensor
+
+Outcome = Literal["majority", "annotators"]
+
+
+def entropy(probs: Tensor) -> Tensor:
+    """Entropy of each row, in nats."""
+    return torch.special.entr(probs.double()).sum(-1)
+
+
+def item_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Cross-entropy of each row in nats. A predicted probability of 0 counts as the smallest positive float64 (708 nats)."""
+    log_probs = probs.double().clamp_min(torch.finfo(torch.float64).tiny).log()
+    return -(target_probs.double() * log_probs).sum(-1)
+
+
+def item_kl(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """KL(annotators || model) of each row, in nats: 0 exactly where the model says what people said."""
+    return item_nll(probs, target_probs) - item_nll(target_probs, target_probs)
+
+
+def item_brier(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Squared distance of each row to the annotator distribution."""
+    return (probs.double() - target_probs.double()).square().sum(-1)
+
+
+def item_hit(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """1 where the predicted class is the majority's (ties: lowest class number on both sides), else 0."""
+    return (probs.argmax(-1) == target_probs.argmax(-1)).double()
+
+
+def soft_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Mean cross-entropy between annotators and model, the primary score.
+
+    >>> soft_nll(torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])).item()  # log 2
+    0.6931471805599453
+    """
+    return item_nll(probs, target_probs).mean()
+
+
+def kl_divergence(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Mean KL(annotators || model)."""
+    return item_kl(probs, target_probs).mean()
+
+
+def soft_brier(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Mean squared distance between predicted and annotator distributions.
+
+    >>> soft_brier(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.5, 0.5]])).item()
+    0.5
+    """
+    return item_brier(probs, target_probs).mean()
+
+
+def hard_accuracy(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Share of items whose predicted class is the annotators' majority class."""
+    return item_hit(probs, target_probs).mean()
+
+
+def entropy_correlation(probs: Tensor, target_probs: Tensor, kind: Literal["spearman", "pearson"] = "spearman") -> Tensor:
+    """Correlation over items between the model's entropy and the annotators'. NaN where either is the same for all items."""
+    return correlation(entropy(probs), entropy(target_probs), kind)
+
+
+def correlation(x: Tensor, y: Tensor, kind: Literal["spearman", "pearson"]) -> Tensor:
+    """Pearson's correlation of two vectors, or of their ranks (ties share their mean rank).
+
+    >>> round(correlation(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 4.0, 9.0]), "spearman").item(), 6)
+    1.0
+    """
+    if kind == "spearman":
+        x, y = _mean_ranks(x), _mean_ranks(y)
+    x, y = x.double() - x.double().mean(), y.double() - y.double().mean()
+    norms = x.norm() * y.norm()
+    return ((x * y).sum() / norms).clamp(-1, 1) if norms > 0 else torch.full_like(norms, torch.nan)
+
+
+def _mean_ranks(values: Tensor) -> Tensor:
+    _, group, size = values.unique(return_inverse=True, return_counts=True)
+    return (size.cumsum(0) - (size - 1) / 2)[group]
+
+
+def confidence_and_outcome(probs: Tensor, target_probs: Tensor, against: Outcome = "majority") -> tuple[Tensor, Tensor]:
+    """The top predicted probability of each item and what it should equal on average.
+
+    Against the majority the outcome is 1 or 0 (the usual convention, by which a model that repeats people exactly is *not* calibrated wherever they
+    disagree). Against annotators it is the share of people who chose the predicted class.
+    """
+    confidence, predicted = probs.double().max(-1)
+    if against == "majority":
+        return confidence, item_hit(probs, target_probs)
+    return confidence, target_probs.double().gather(-1, predicted[:, None])[:, 0]
+
+
+def equal_mass_ece(probs: Tensor, target_probs: Tensor, bins: int = 15, against: Outcome = "majority") -> Tensor:
+    """Expected calibration error of the top class over bins that hold equally many items. The papers do not state their number of bins."""
+    return binned_gap(*confidence_and_outcome(probs, target_probs, against), bins)
+
+
+def binned_gap(confidence: Tensor, outcome: Tensor, bins: int) -> Tensor:
+    """The weighted mean over equal-mass bins of |mean confidence - mean outcome|.
+
+    >>> binned_gap(torch.tensor([0.6, 0.6, 0.9, 0.9]), torch.tensor([1.0, 0.0, 1.0, 1.0]), bins=2).item()
+    0.1...
+    """
+    order = confidence.argsort(stable=True)
+    gap = (confidence.double() - outcome.double())[order]
+    return _sum_by(_equal_mass_bins(len(gap), bins), gap, bins).abs().sum() / len(gap)
+
+
+def smooth_ece(probs: Tensor, target_probs: Tensor, against: Outcome = "majority") -> Tensor:
+    """Smooth calibration error of the top class (Blasiok and Nakkiran 2023), by its authors' relplot: no bins to choose."""
+    confidence, outcome = confidence_and_outcome(probs, target_probs, against)
+    return torch.tensor(float(relplot.smECE(confidence.cpu().numpy(), outcome.cpu().numpy())), dtype=torch.float64)
+
+
+class BrierParts(NamedTuple):
+    """`reliability - resolution + uncertainty` is the soft Brier score, exactly."""
+
+    reliability: Tensor
+    resolution: Tensor
+    uncertainty: Tensor
+
+
+def brier_decomposition(probs: Tensor, target_probs: Tensor, bins: int = 15) -> BrierParts:
+    """Split the soft Brier score, class by class over equal-mass bins of the predicted probability, and add up the classes.
+
+    Predictions vary within a bin, so Murphy's three parts alone do not sum to the score; what varies within bins is counted in
+    the resolution (Stephenson, Coelho and Jolliffe 2008), which makes the sum exact for any number of bins.
+
+    >>> people = torch.tensor([[0.9, 0.1], [0.2, 0.8]]); model = torch.tensor([[0.7, 0.3], [0.4, 0.6]])
+    >>> parts = brier_decomposition(model, people, bins=2)
+    >>> torch.isclose(parts.reliability - parts.resolution + parts.uncertainty, soft_brier(model, people)).item()
+    True
+    """
+    forecast, order = probs.double().sort(dim=0, stable=True)
+    outcome = target_probs.double().gather(0, order)
+    items = len(forecast)
+    bin_of = _equal_mass_bins(items, bins).to(forecast.device)
+    size = _sum_by(bin_of, torch.ones_like(forecast), bins).clamp_min(1)
+    mean_forecast, mean_outcome = (_sum_by(bin_of, values, bins) / size for values in (forecast, outcome))
+    base_rate = outcome.mean(0)
+    reliability = (size * (mean_forecast - mean_outcome).square()).sum() / items
+    between = (size * (mean_outcome - base_rate).square()).sum() / items
+    forecast_rest, outcome_rest = forecast - mean_forecast[bin_of], outcome - mean_outcome[bin_of]
+    within = (2 * forecast_rest * outcome_rest - forecast_rest.square()).sum() / items
+    return BrierParts(reliability, between + within, (outcome - base_rate).square().sum() / items)
+
+
+def _equal_mass_bins(items: int, bins: int) -> Tensor:
+    """The bin of each of `items` sorted values; where there are fewer items than bins, some bins stay empty."""
+    return torch.from_numpy(np.arange(items) * bins // items)
+
+
+def _sum_by(bin_of: Tensor, values: Tensor, bins: int) -> Tensor:
+    return torch.zeros(bins, *values.shape[1:], dtype=torch.float64, device=values.device).index_add_(0, bin_of.to(values.device), values.double())

@@ -1,0 +1,126 @@
+"""torchmetrics classes over `metrics.functional`: `update(probs, target_probs)`, exact under DDP with shards of any size.
+
+Means keep a sum and a count; measures that need all items keep them and gather them at the end, so nothing is averaged over ranks.
+
+>>> score = SoftNLL(); score.update(torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])); score.compute().item()
+0.6931471805599453
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+from torchmetrics.utilities import dim_zero_cat
+
+from metrics import functional
+
+
+class _MeanOverItems(Metric):
+    full_state_update = False
+    of_item: ClassVar[Callable[[Tensor, Tensor], Tensor]]
+    total: Tensor
+    items: Tensor
+
+    def __init__(self):
+        super().__init__()
+        self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("items", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+
+    def update(self, probs: Tensor, target_probs: Tensor) -> None:
+        scores = type(self).of_item(probs, target_probs)
+        self.total += scores.sum()
+        self.items += len(scores)
+
+    def compute(self) -> Tensor:
+        return self.total / self.items
+
+
+class SoftNLL(_MeanOverItems):
+    """Mean cross-entropy between annotators and model, in nats."""
+
+    of_item = functional.item_nll
+
+
+class KLDivergence(_MeanOverItems):
+    """Mean KL(annotators || model), in nats."""
+
+    of_item = functional.item_kl
+
+
+class SoftBrier(_MeanOverItems):
+    """Mean squared distance to the annotator distribution."""
+
+    of_item = functional.item_brier
+
+
+class HardAccuracy(_MeanOverItems):
+    """Share of items whose predicted class is the majority's."""
+
+    of_item = functional.item_hit
+
+
+class AllItems(Metric):
+    """Keeps every item's prediction and annotator distribution, over all ranks. The base of measures that need them together."""
+
+    full_state_update = False
+    probs: list[Tensor]
+    target_probs: list[Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.add_state("probs", [], dist_reduce_fx="cat")
+        self.add_state("target_probs", [], dist_reduce_fx="cat")
+
+    def update(self, probs: Tensor, target_probs: Tensor) -> None:
+        self.probs.append(probs.detach())
+        self.target_probs.append(target_probs.detach())
+
+    def compute(self):
+        return dim_zero_cat(self.probs), dim_zero_cat(self.target_probs)
+
+
+class EntropyCorrelation(AllItems):
+    """Correlation between the model's entropy and the annotators'; `kind` is spearman or pearson."""
+
+    def __init__(self, kind="spearman"):
+        super().__init__()
+        self.kind = kind
+
+    def compute(self) -> Tensor:
+        return functional.entropy_correlation(*super().compute(), self.kind)
+
+
+class EqualMassECE(AllItems):
+    """Calibration error of the top class over bins of equal mass, against the majority or against annotators."""
+
+    def __init__(self, bins: int = 15, against: functional.Outcome = "majority"):
+        super().__init__()
+        self.bins, self.against = bins, against
+
+    def compute(self) -> Tensor:
+        return functional.equal_mass_ece(*super().compute(), self.bins, self.against)
+
+
+class SmoothECE(AllItems):
+    """Smooth calibration error of the top class (relplot), against the majority or against annotators."""
+
+    def __init__(self, against: functional.Outcome = "majority"):
+        super().__init__()
+        self.against = against
+
+    def compute(self) -> Tensor:
+        return functional.smooth_ece(*super().compute(), self.against)
+
+
+class BrierDecomposition(AllItems):
+    """Reliability, resolution and uncertainty of the soft Brier score."""
+
+    def __init__(self, bins: int = 15):
+        super().__init__()
+        self.bins = bins
+
+    def compute(self) -> dict[str, Tensor]:
+        parts = functional.brier_decomposition(*super().compute(), self.bins)
+        return {f"brier_{name}": part for name, part in parts._asdict().items()}
