@@ -14,13 +14,20 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from callbacks import PredictionTable, Results, UncertaintyFigures
 from datamodules import Delivery, VoteDataModule
-from errors import InputError, OptionError, parse_error
+from errors import InputError, OptionError, mistake_behind, parse_error
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import Network
 from studies.runs import best_checkpoint, last_checkpoint, run_name
 
 # Options whose value is the name of a class
-CHOICES = {"data": VoteDataModule, "delivery": Delivery, "base": Delivery, "network": Network, "optimizer": Optimizer, "scheduler": LRScheduler}
+CHOICES = {
+    "data": VoteDataModule,
+    "delivery": Delivery,
+    "base": Delivery,
+    "network": Network,
+    "optimizer": Optimizer,
+    "scheduler": LRScheduler,
+}
 
 
 class Parser(LightningArgumentParser):
@@ -40,7 +47,7 @@ class PluralityCLI(LightningCLI):
         parser.link_arguments("seed_everything", "model.seed")
 
     def before_instantiate_classes(self) -> None:
-        config = self.config[self.subcommand]
+        config = self.config[str(self.subcommand)]
         self.run_dir = Path(config.trainer.default_root_dir or "runs") / run_name(config.as_dict())
         config.weights_only = True  # a checkpoint is data: nothing in it is ever executed
         if self.subcommand in ("validate", "test"):
@@ -51,7 +58,9 @@ class PluralityCLI(LightningCLI):
         elif config.ckpt_path is None:
             config.ckpt_path = str(best_checkpoint(self.run_dir))
         if config.ckpt_path is not None and not Path(config.ckpt_path).is_file():
-            raise InputError(f"there is no checkpoint {config.ckpt_path}; run fit with the same options first, or name one with --ckpt_path.")
+            raise InputError(
+                f"there is no checkpoint {config.ckpt_path}; run fit with the same options first, or name one with --ckpt_path."
+            )
 
     def instantiate_trainer(self, **kwargs) -> Trainer:
         if self.subcommand != "fit":
@@ -72,12 +81,13 @@ class PluralityCLI(LightningCLI):
         print(f"best checkpoint: {best_checkpoint(self.run_dir)}")
 
 
-def main(args: list[str] | None = None) -> None:
+def main(args: list[str] | None = None) -> PluralityCLI:
     """Run one command; a user's mistake ends as one sentence and exit code 2."""
-    logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
+    for chatter in ("lightning.pytorch.utilities.rank_zero", "lightning.fabric.utilities.seed"):
+        logging.getLogger(chatter).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "`isinstance\\(treespec, LeafSpec\\)` is deprecated")  # Lightning 2.6 with torch 2.14
     try:
-        PluralityCLI(
+        return PluralityCLI(
             AnnotatorClassifier,
             VoteDataModule,
             subclass_mode_data=True,
@@ -88,7 +98,10 @@ def main(args: list[str] | None = None) -> None:
             trainer_defaults={"use_distributed_sampler": False, "log_every_n_steps": 1},
             args=args,
         )
-    except (InputError, OptionError) as mistake:
+    except Exception as error:
+        mistake = mistake_behind(error)
+        if mistake is None:
+            raise
         print(f"error: {mistake}", file=sys.stderr)
         sys.exit(2)
 

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Sequence
 
+import numpy as np
 
-class InputError(Exception):
+
+class InputError(ValueError):
     """A mistake in what the user gave (a file, a row, an option). `cli.py` prints it without a traceback.
-
-    It is no ValueError, so that no library on its way takes it for one of its own.
 
     >>> raise InputError("data.batch_size is 0; it must be at least 1.")
     Traceback (most recent call last):
@@ -16,10 +16,17 @@ class InputError(Exception):
 
 
 class OptionError(ValueError):
-    """A mistake in an option's name or type, found while parsing. Nested parsers pass it on as a ValueError."""
+    """A mistake in an option's name or type, found while parsing."""
 
 
-def name_rows(rows: Sequence[int], shown: int = 3) -> str:
+def mistake_behind(error: BaseException | None) -> Exception | None:
+    """The user's mistake that led to an error, if there is one: libraries may have wrapped it in errors of their own."""
+    while error is not None and not isinstance(error, InputError | OptionError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def name_rows(rows: Sequence[int] | np.ndarray, shown: int = 3) -> str:
     """Name the first few of many rows, so that an error about a large file stays one sentence.
 
     >>> name_rows([4])

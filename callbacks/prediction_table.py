@@ -2,6 +2,7 @@
 
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,7 @@ class PredictionTable(Callback):
     def on_predict_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._items = _IndexedItems().to(pl_module.device)
 
-    def on_predict_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs, batch, batch_idx, dataloader_idx=0) -> None:
+    def on_predict_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch, batch_idx, dataloader_idx=0) -> None:
         self._items.update(outputs.probs, outputs.target_probs, outputs.index)
 
     def on_predict_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -1,6 +1,7 @@
 """Pictures of how a model's uncertainty matches people's: a smooth reliability diagram and entropy against entropy."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import relplot
@@ -26,7 +27,7 @@ class UncertaintyFigures(Callback):
 
     on_validation_epoch_start = on_test_epoch_start
 
-    def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs, batch, batch_idx, dataloader_idx=0) -> None:
+    def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch, batch_idx, dataloader_idx=0) -> None:
         self._items.update(outputs.probs, outputs.target_probs)
 
     on_validation_batch_end = on_test_batch_end
@@ -67,7 +68,9 @@ def draw_reliability(axes: Axes, probs: Tensor, target_probs: Tensor, color: str
     axes.plot(mesh, mean, color=color, linewidth=1.5, label=f"{label or 'model'}, smooth ECE {curve['ce']:.3f}")
     width = 0.06 * density / density.max()
     axes.fill_between(mesh, mean - width / 2, mean + width / 2, color=color, alpha=0.25, linewidth=0)
-    axes.set(xlabel="confidence (top predicted probability)", ylabel="share of items where the majority agrees", xlim=(0, 1), ylim=(0, 1.02))
+    axes.set(
+        xlabel="confidence (top predicted probability)", ylabel="share of items where the majority agrees", xlim=(0, 1), ylim=(0, 1.02)
+    )
     axes.legend(loc="upper left", frameon=False, fontsize=8)
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
-from randomness import generator
 from errors import InputError
+from randomness import generator
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,9 @@ class YesNoUnsureCrowd:
         return votes.sum(1)
 
 
-def class_evidence(images: np.ndarray, known: np.ndarray, labels: np.ndarray, own: np.ndarray, neighbours: int = 3, sharpness: float = 8.0) -> np.ndarray:
+def class_evidence(
+    images: np.ndarray, known: np.ndarray, labels: np.ndarray, own: np.ndarray, neighbours: int = 3, sharpness: float = 8.0
+) -> np.ndarray:
     """How much each image looks like each class: the nearness of its nearest known examples of that class, [N, K].
 
     `own[i]` are the known examples that image i was made of; they are not compared with. Sharpness sets how quickly evidence falls with distance.

@@ -17,9 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from randomness import generator
 from datamodules.votes import VoteTable
 from errors import InputError
+from randomness import generator
 
 
 class BoundDelivery(ABC):

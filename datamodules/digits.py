@@ -5,10 +5,10 @@ import torch
 from sklearn.datasets import load_digits
 
 from datamodules.crowd import YesNoUnsureCrowd, class_evidence
-from randomness import generator
 from datamodules.splitting import stratified_split
 from datamodules.vote_datamodule import Corpus, VoteDataModule
 from datamodules.votes import VoteTable
+from randomness import generator
 
 
 class Digits(VoteDataModule):
@@ -53,7 +53,7 @@ def blended_digits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     Rows 0 to F-1 are the families' first digits, then come the second digits and the two blends.
     """
-    digits, labels = load_digits(return_X_y=True)
+    digits, labels = (np.asarray(values) for values in load_digits(return_X_y=True))
     rng = generator(seed, "digit-pairs")
     first, second = rng.permutation(len(digits))[: len(digits) // 2 * 2].reshape(2, -1)
     share = rng.uniform(0.3, 0.7, size=(2, len(first), 1))

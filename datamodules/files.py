@@ -52,7 +52,9 @@ def _download(path: Path, file: PublishedFile) -> None:
             file.url, known_hash=f"sha256:{file.archive_sha256 or file.sha256}", fname=name, path=path.parent, progressbar=True
         )
     except Exception as error:  # network libraries raise many types; all mean the same to the user
-        raise InputError(f"{path} is absent and {file.url} could not be downloaded ({error}); put the file there by hand.") from error
+        raise InputError(
+            f"{path} is absent and {file.url} could not be downloaded ({type(error).__name__}); put the file there by hand."
+        ) from error
     if file.archive_sha256 is not None:
         _extract(Path(fetched), file.path, path)
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
@@ -55,7 +54,9 @@ class WorkerLoader(DataLoader):
 
     def __iter__(self):  # pyright: ignore[reportIncompatibleMethodOverride]
         # Workers run ahead of training, so what counts for a resume is what was handed out here, not what the sampler gave.
-        for self._given, batch in enumerate(super().__iter__(), self._order.start + 1):
+        self._given = self._order.start
+        for batch in super().__iter__():
+            self._given += 1
             yield batch
 
     @property

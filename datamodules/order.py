@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from randomness import generator
 from errors import InputError
+from randomness import generator
 
 
 class BatchOrder:

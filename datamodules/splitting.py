@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from randomness import generator
 from errors import InputError
+from randomness import generator
 
 
 def stratified_split(strata: np.ndarray, fractions: Sequence[float], seed: int) -> list[np.ndarray]:

@@ -79,7 +79,9 @@ class VoteDataModule(LightningDataModule, ABC):
         """Take a corpus as this datamodule's data, after checking that its parts fit together."""
         items = len(corpus.inputs)  # pyright: ignore[reportArgumentType]
         if items != len(corpus.votes):
-            raise InputError(f"there are {items} inputs but {corpus.votes.source} has {len(corpus.votes)} rows; they must be the same items.")
+            raise InputError(
+                f"there are {items} inputs but {corpus.votes.source} has {len(corpus.votes)} rows; they must be the same items."
+            )
         if corpus.votes.num_classes != self.num_classes:
             raise InputError(f"{corpus.votes.source} has {corpus.votes.num_classes} classes; this dataset has {self.num_classes}.")
         for name, rows in corpus.splits.items():

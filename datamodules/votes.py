@@ -5,9 +5,9 @@ from functools import cached_property
 import numpy as np
 from scipy.special import entr
 
-from randomness import generator
 from datamodules.splitting import stratified_split
 from errors import InputError, name_rows
+from randomness import generator
 
 # Published probabilities are often rounded to three decimals; a row further than this from 1 is a mistake, not rounding.
 SUM_TOLERANCE = 1e-3
@@ -26,7 +26,9 @@ class VoteTable:
         table = _as_matrix(counts, source, "votes")
         _reject(~np.isfinite(table), source, "votes that are not numbers", "counts must be whole numbers of 0 or more")
         _reject(table < 0, source, "negative votes", "counts must be whole numbers of 0 or more")
-        _reject(table != np.floor(table), source, "fractional votes", "counts must be whole numbers; for probabilities use VoteTable.from_probs")
+        _reject(
+            table != np.floor(table), source, "fractional votes", "counts must be whole numbers; for probabilities use VoteTable.from_probs"
+        )
         _reject(table.sum(1, keepdims=True) == 0, source, "no votes at all", "every item needs at least one vote")
         _reject(table.sum(1, keepdims=True) > np.iinfo(np.int32).max, source, "more than 2,147,483,647 votes", "use VoteTable.from_probs")
         self.source = source

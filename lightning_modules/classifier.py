@@ -73,8 +73,8 @@ class AnnotatorClassifier(LightningModule):
         """DDP averages over ranks as if their batches were of one size; this weight makes it the average over items."""
         if self.trainer.world_size == 1:
             return 1.0
-        counts = self.all_gather(torch.tensor(float(items), device=self.device))
-        return items * self.trainer.world_size / counts.sum()
+        total = self.trainer.strategy.reduce(torch.tensor(float(items), device=self.device), reduce_op="sum")
+        return items * self.trainer.world_size / total
 
     def predict(self, batch) -> Prediction:
         """float64, because a confident model's float32 probabilities round to 0 and its log score to infinity."""

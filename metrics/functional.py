@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 Outcome = Literal["majority", "annotators"]
+Kind = Literal["spearman", "pearson"]
 
 
 def entropy(probs: Tensor) -> Tensor:
@@ -69,12 +70,12 @@ def hard_accuracy(probs: Tensor, target_probs: Tensor) -> Tensor:
     return item_hit(probs, target_probs).mean()
 
 
-def entropy_correlation(probs: Tensor, target_probs: Tensor, kind: Literal["spearman", "pearson"] = "spearman") -> Tensor:
+def entropy_correlation(probs: Tensor, target_probs: Tensor, kind: Kind = "spearman") -> Tensor:
     """Correlation over items between the model's entropy and the annotators'. NaN where either is the same for all items."""
     return correlation(entropy(probs), entropy(target_probs), kind)
 
 
-def correlation(x: Tensor, y: Tensor, kind: Literal["spearman", "pearson"]) -> Tensor:
+def correlation(x: Tensor, y: Tensor, kind: Kind) -> Tensor:
     """Pearson's correlation of two vectors, or of their ranks (ties share their mean rank).
 
     >>> round(correlation(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 4.0, 9.0]), "spearman").item(), 6)
@@ -123,7 +124,7 @@ def binned_gap(confidence: Tensor, outcome: Tensor, bins: int) -> Tensor:
 def smooth_ece(probs: Tensor, target_probs: Tensor, against: Outcome = "majority") -> Tensor:
     """Smooth calibration error of the top class (Blasiok and Nakkiran 2023), by its authors' relplot: no bins to choose."""
     confidence, outcome = confidence_and_outcome(probs, target_probs, against)
-    return torch.tensor(float(relplot.smECE(confidence.cpu().numpy(), outcome.cpu().numpy())), dtype=torch.float64)
+    return torch.as_tensor(relplot.smECE(confidence.cpu().numpy(), outcome.cpu().numpy()), dtype=torch.float64)
 
 
 class BrierParts(NamedTuple):
@@ -165,4 +166,6 @@ def _equal_mass_bins(items: int, bins: int) -> Tensor:
 
 
 def _sum_by(bin_of: Tensor, values: Tensor, bins: int) -> Tensor:
-    return torch.zeros(bins, *values.shape[1:], dtype=torch.float64, device=values.device).index_add_(0, bin_of.to(values.device), values.double())
+    return torch.zeros(bins, *values.shape[1:], dtype=torch.float64, device=values.device).index_add_(
+        0, bin_of.to(values.device), values.double()
+    )

@@ -84,9 +84,9 @@ class AllItems(Metric):
 class EntropyCorrelation(AllItems):
     """Correlation between the model's entropy and the annotators'; `kind` is spearman or pearson."""
 
-    def __init__(self, kind="spearman"):
+    def __init__(self, kind: functional.Kind = "spearman"):
         super().__init__()
-        self.kind = kind
+        self.kind: functional.Kind = kind
 
     def compute(self) -> Tensor:
         return functional.entropy_correlation(*super().compute(), self.kind)
@@ -97,7 +97,8 @@ class EqualMassECE(AllItems):
 
     def __init__(self, bins: int = 15, against: functional.Outcome = "majority"):
         super().__init__()
-        self.bins, self.against = bins, against
+        self.bins = bins
+        self.against: functional.Outcome = against
 
     def compute(self) -> Tensor:
         return functional.equal_mass_ece(*super().compute(), self.bins, self.against)
@@ -108,7 +109,7 @@ class SmoothECE(AllItems):
 
     def __init__(self, against: functional.Outcome = "majority"):
         super().__init__()
-        self.against = against
+        self.against: functional.Outcome = against
 
     def compute(self) -> Tensor:
         return functional.smooth_ece(*super().compute(), self.against)

@@ -1,5 +1,6 @@
 """Fully connected networks: SimpleFFN and DeeperFFN on raw inputs, MLPHead on frozen embeddings."""
 
+from itertools import pairwise
 from math import prod
 
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ class _FeedForward(Network):
     def __init__(self, sizes: tuple[int, ...], num_classes: int, activation: type[nn.Module], dropout: float):
         super().__init__()
         layers: list[nn.Module] = [nn.Flatten()]
-        for size_in, size_out in zip(sizes, sizes[1:], strict=False):
+        for size_in, size_out in pairwise(sizes):
             layers += [nn.Linear(size_in, size_out), activation()]
             if dropout:
                 layers.append(nn.Dropout(dropout))

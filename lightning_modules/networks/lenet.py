@@ -19,7 +19,9 @@ class LeNet(Network):
     def __init__(self, input_shape: tuple[int, ...], num_classes: int):
         super().__init__()
         if len(input_shape) != 3 or min(input_shape[1:]) < 8:
-            raise InputError(f"LeNet takes images (channels, height, width) of at least 8 x 8; this dataset's inputs have shape {input_shape}.")
+            raise InputError(
+                f"LeNet takes images (channels, height, width) of at least 8 x 8; this dataset's inputs have shape {input_shape}."
+            )
         kernel = 5 if min(input_shape[1:]) >= 12 else 3
         self.convolutions = nn.Sequential(
             nn.Conv2d(input_shape[0], 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),

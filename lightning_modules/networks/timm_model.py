@@ -1,5 +1,7 @@
 """Any image model of the timm library, by name."""
 
+from typing import Any
+
 import timm
 from torch import Tensor
 
@@ -15,7 +17,7 @@ class TimmModel(Network):
         if not timm.is_model(name):
             near = ", ".join(timm.list_models(f"*{name.split('.')[0].split('_')[0]}*")[:5]) or "see timm.list_models()"
             raise InputError(f"timm has no model named {name}; it has for example: {near}.")
-        self.model = timm.create_model(name, pretrained=pretrained, num_classes=num_classes, in_chans=input_shape[0])
+        self.model: Any = timm.create_model(name, pretrained=pretrained, num_classes=num_classes, in_chans=input_shape[0])
         self.head = self.model.get_classifier()
 
     def features(self, inputs: Tensor) -> Tensor:

@@ -1,0 +1,28 @@
+# `make demo` and `make test` set everything up themselves; they need Python 3.11 or newer and nothing else.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/ready
+	$(BIN)/python -m studies.demo
+
+test: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: .venv/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright --warnings
+
+bench: .venv/ready
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet -e ".[dev]" -c constraints.txt
+	touch .venv/ready
+
+clean:
+	rm -rf .venv runs
