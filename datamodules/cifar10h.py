@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datamodules.files import PublishedFile, find
+from datamodules.files import PublishedFile, find, read_array
 from datamodules.vote_datamodule import Corpus, VoteDataModule
 from datamodules.votes import VoteTable
 from errors import InputError
@@ -50,7 +50,7 @@ class CIFAR10H(VoteDataModule):
 
     def load(self) -> Corpus:
         counts, images = find(self.root, self.COUNTS), find(self.root, self.IMAGES)
-        votes = VoteTable(np.load(counts, allow_pickle=False), source=str(counts))
+        votes = VoteTable(read_array(counts), source=str(counts))
         train, held_out = votes.split([1 - self.eval_fraction, self.eval_fraction], self.seed)
         return Corpus(
             inputs=read_cifar_binary(images),

@@ -6,6 +6,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pooch
 
 from errors import InputError
@@ -36,6 +37,14 @@ def find(root: str | os.PathLike, file: PublishedFile) -> Path:
             "delete it to have it downloaded again."
         )
     return path
+
+
+def read_array(path: Path) -> np.ndarray:
+    """A .npy file; one that would need unpickling, and so could run code, is refused."""
+    try:
+        return np.load(path, allow_pickle=False)
+    except ValueError as error:
+        raise InputError(f"{path} is not a plain array of numbers in .npy format; nothing in it was loaded.") from error
 
 
 def sha256(path: Path) -> str:

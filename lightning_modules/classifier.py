@@ -123,6 +123,6 @@ class AnnotatorClassifier(LightningModule):
         if differing:
             name = differing[0]
             raise InputError(
-                f"the checkpoint is of another architecture: {name} is {there.get(name, 'absent')} in it and {here.get(name, 'absent')} in this "
+                f"{self.trainer.ckpt_path} is of another architecture: {name} is {there.get(name, 'absent')} in it and {here.get(name, 'absent')} in this "
                 f"{type(self.network).__name__} ({len(differing)} such entries); use the config that it was trained with."
             )

@@ -5,6 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from errors import InputError
+
 # The options of the trainer that change what is learned. All others (devices, loggers, progress bars, ...) only change how.
 LEARNING = (
     "max_epochs",
@@ -57,6 +61,16 @@ def run_name(config: dict[str, Any]) -> str:
     votes = f"-k{arguments['votes_per_item']}" if arguments.get("votes_per_item") else ""
     words = [config["data"]["class_path"].rsplit(".")[-1], delivery.rsplit(".")[-1]]
     return f"{'-'.join(words).lower()}{votes}-seed{config.get('seed_everything')}-{digest}"
+
+
+def check_checkpoint(path: Path) -> None:
+    """Find out before anything starts whether a checkpoint is there and whole; nothing in it can run code."""
+    if not path.is_file():
+        raise InputError(f"there is no checkpoint {path}; run fit with the same options first, or name one with --ckpt_path.")
+    try:
+        torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch, zipfile and pickle each raise their own
+        raise InputError(f"{path} is not a checkpoint that can be read; it was cut short, altered, or is another kind of file.") from error
 
 
 def best_checkpoint(run_dir: Path) -> Path:

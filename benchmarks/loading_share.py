@@ -1,0 +1,156 @@
+"""The share of a training epoch that delivery and loading take, for the smallest network on the smallest images, where it weighs most.
+
+SimpleFFN on the digits, batch 64, Adam, in Lightning's own loop; no logger, checkpoints, progress bar or validation, all of which would only
+lengthen the epoch. Time inside the loader's iteration and inside `on_after_batch_transfer` (with `targets(epoch)`) counts as delivery and
+loading. The peer is torch's DataLoader over a TensorDataset of inputs that are standardised already, without workers, in the same datamodule.
+
+    python benchmarks/loading_share.py        about 30 seconds
+
+Target: under 5 % of the epoch.
+"""
+
+import logging
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import torch
+from lightning import Callback, Trainer
+from measure import verdict
+from torch.utils.data import DataLoader, TensorDataset
+
+from datamodules.delivery import BoundDelivery, Delivery, Multipass, StochasticLabelSampling
+from datamodules.digits import Digits
+from datamodules.loading import TensorLoader
+from datamodules.preparation import Standardize
+from lightning_modules.classifier import AnnotatorClassifier
+from lightning_modules.networks import SimpleFFN
+
+EPOCHS, WARM_UP = 40, 5
+
+
+class Stopwatch(Callback):
+    """Adds up seconds by name, and keeps one such record per epoch."""
+
+    def __init__(self):
+        self.seconds, self.epochs = Counter(), []
+
+    def time(self, name: str, work: Callable[..., Any], *args) -> Any:
+        start = perf_counter()
+        try:
+            return work(*args)
+        finally:
+            self.seconds[name] += perf_counter() - start
+
+    def on_train_epoch_start(self, trainer, pl_module) -> None:
+        self.seconds.clear()
+        self._start = perf_counter()
+
+    def on_train_epoch_end(self, trainer, pl_module) -> None:
+        self.epochs.append(self.seconds | Counter(total=perf_counter() - self._start))
+
+
+class TimedIteration:
+    """Before a loader among the base classes: times each step of its iteration."""
+
+    watch: Stopwatch
+
+    def __iter__(self) -> Iterator:
+        batches, end = super().__iter__(), object()  # pyright: ignore
+        while (batch := self.watch.time("loader", next, batches, end)) is not end:
+            yield batch
+
+
+class TimedTensorLoader(TimedIteration, TensorLoader):
+    pass
+
+
+class TimedDataLoader(TimedIteration, DataLoader):
+    pass
+
+
+class TimedDelivery(BoundDelivery):
+    def __init__(self, bound: BoundDelivery, watch: Stopwatch):
+        self.bound, self.watch, self.blend = bound, watch, bound.blend
+
+    def targets(self, epoch: int) -> torch.Tensor:
+        return self.watch.time("targets", self.bound.targets, epoch)
+
+
+class TimedDigits(Digits):
+    """The digits with a stopwatch; `stock` feeds them through torch's DataLoader instead."""
+
+    def __init__(self, watch: Stopwatch, stock: bool, **kwargs):
+        super().__init__(**kwargs)
+        self.watch, self.stock = watch, stock
+
+    def bind(self, delivery: Delivery) -> BoundDelivery:
+        return TimedDelivery(super().bind(delivery), self.watch)
+
+    def train_dataloader(self):
+        plain = super().train_dataloader()
+        assert isinstance(plain, TensorLoader) and isinstance(plain.prepare, Standardize)
+        rows = plain.sampler.items
+        if self.stock:
+            loader = TimedDataLoader(TensorDataset(plain.prepare(rows, 0), rows), self.batch_size, shuffle=True)
+        else:
+            loader = TimedTensorLoader(plain.prepare, plain.sampler)
+        loader.watch = self.watch
+        return loader
+
+    def on_after_batch_transfer(self, batch, dataloader_idx: int):
+        return self.watch.time("attachment", super().on_after_batch_transfer, batch, dataloader_idx)
+
+
+def measure(delivery: Delivery, stock: bool) -> dict[str, float]:
+    """Milliseconds per step by name, and the share of delivery and loading: the median epoch after warming up."""
+    watch = Stopwatch()
+    data = TimedDigits(watch, stock, delivery=delivery, batch_size=64)
+    model = AnnotatorClassifier(data.input_shape, data.num_classes, SimpleFFN)
+    trainer = Trainer(
+        max_epochs=EPOCHS,
+        accelerator="cpu",
+        devices=1,
+        limit_val_batches=0,
+        logger=False,
+        callbacks=[watch],
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+    trainer.fit(model, datamodule=data)
+    epochs, steps = watch.epochs[WARM_UP:], trainer.num_training_batches
+    per_step = {name: 1e3 * median(epoch[name] for epoch in epochs) / steps for name in ("total", "loader", "attachment", "targets")}
+    return per_step | {"share": median((epoch["loader"] + epoch["attachment"]) / epoch["total"] for epoch in epochs)}
+
+
+def main() -> None:
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore")
+    print(
+        f"SimpleFFN on the digits, batch 64; milliseconds per step, median of {EPOCHS - WARM_UP} epochs; targets are part of attachment\n"
+    )
+    print(f"{'':46s}{'total':>10s}{'loader':>10s}{'attachment':>12s}{'targets':>10s}{'share':>10s}")
+    conclusions = []
+    for delivery in (StochasticLabelSampling(), Multipass()):
+        name = type(delivery).__name__
+        shares = []
+        for feeder, stock in (("TensorLoader", False), ("DataLoader", True)):
+            row = measure(delivery, stock)
+            shares.append(row["share"])
+            print(
+                f"{name + ', ' + feeder:46s}{row['total']:10.3f}{row['loader']:10.3f}{row['attachment']:12.3f}{row['targets']:10.3f}{row['share']:10.1%}"
+            )
+        conclusions.append(
+            f"{name}: delivery and loading take {shares[0]:.1%} of a training epoch (target under 5 %): {verdict(shares[0] < 0.05)}; "
+            f"with torch's DataLoader {shares[1]:.1%}, {shares[1] / shares[0]:.1f}x as much"
+        )
+    print("\n" + "\n".join(conclusions))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Published files: checked on every use, downloaded whole or not at all."""
+
+import hashlib
+import io
+import tarfile
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from datamodules.files import PublishedFile, find
+from errors import InputError
+
+CONTENT = b"votes of people" * 1000
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format, *args):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path):
+    folder = tmp_path / "served"
+    folder.mkdir()
+    (folder / "votes.npy").write_bytes(CONTENT)
+    with tarfile.open(folder / "all.tar.gz", "w:gz") as tar:
+        for name, content in (("deep/votes.npy", CONTENT), ("../outside", b"never written")):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    yield folder, f"http://127.0.0.1:{http.server_port}"
+    http.shutdown()
+    http.server_close()
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_downloads_what_is_absent_and_only_then(server, tmp_path: Path):
+    folder, url = server
+    file = PublishedFile("deep/votes.npy", digest(CONTENT), f"{url}/votes.npy")
+    assert find(tmp_path / "root", file).read_bytes() == CONTENT
+    (folder / "votes.npy").unlink()
+    assert find(tmp_path / "root", file).read_bytes() == CONTENT
+
+
+def test_takes_one_member_out_of_an_archive_and_nothing_else(server, tmp_path: Path):
+    folder, url = server
+    archive = (folder / "all.tar.gz").read_bytes()
+    file = PublishedFile("deep/votes.npy", digest(CONTENT), f"{url}/all.tar.gz", archive_sha256=digest(archive))
+    assert find(tmp_path / "root", file).read_bytes() == CONTENT
+    assert not list(tmp_path.rglob("outside"))
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_download_that_was_altered_leaves_nothing_behind(server, tmp_path: Path):
+    _, url = server
+    file = PublishedFile("votes.npy", digest(b"other"), f"{url}/votes.npy")
+    with pytest.raises(InputError, match=r"votes.npy is absent and .* could not be downloaded"):
+        find(tmp_path / "root", file)
+    assert not (tmp_path / "root" / "votes.npy").exists()
+
+
+@pytest.mark.parametrize("content", [CONTENT[:-1], b"X" + CONTENT[1:], b""])
+def test_a_truncated_or_altered_file_is_refused_by_name_and_kept(tmp_path: Path, content: bytes):
+    (tmp_path / "votes.npy").write_bytes(content)
+    file = PublishedFile("votes.npy", digest(CONTENT), "http://127.0.0.1:9/votes.npy")
+    with pytest.raises(InputError, match=r"votes.npy is not the published file .*delete it"):
+        find(tmp_path, file)
+    assert (tmp_path / "votes.npy").read_bytes() == content

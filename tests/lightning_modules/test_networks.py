@@ -1,0 +1,70 @@
+"""Networks: shapes, penultimate features, sizes, and refusals that name the option."""
+
+import pytest
+import torch
+from torch import nn
+
+from errors import InputError
+from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, Network, ResNet18, SimpleFFN, TimmModel
+
+NETWORKS = [
+    pytest.param(lambda: ResNet18((3, 32, 32), 7, width=4), (3, 32, 32), 32, id="ResNet18"),
+    pytest.param(lambda: LeNet((1, 28, 28), 7), (1, 28, 28), 84, id="LeNet"),
+    pytest.param(lambda: LeNet((1, 8, 8), 7), (1, 8, 8), 84, id="LeNet on 8 x 8"),
+    pytest.param(lambda: LeNet((3, 32, 32), 7), (3, 32, 32), 84, id="LeNet on 32 x 32"),
+    pytest.param(lambda: SimpleFFN((1, 8, 8), 7), (1, 8, 8), 128, id="SimpleFFN"),
+    pytest.param(lambda: DeeperFFN((1, 8, 8), 7), (1, 8, 8), 128, id="DeeperFFN"),
+    pytest.param(lambda: MLPHead((24,), 7, hidden=16, dropout=0.5), (24,), 16, id="MLPHead"),
+    pytest.param(lambda: TimmModel((3, 32, 32), 7, "resnet10t"), (3, 32, 32), 512, id="timm resnet10t"),
+    pytest.param(lambda: TimmModel((3, 64, 64), 7, "convnext_atto"), (3, 64, 64), 320, id="timm convnext_atto"),
+]
+
+
+@pytest.mark.parametrize(("make", "shape", "width"), NETWORKS)
+def test_logits_are_the_head_of_the_penultimate_features(make, shape, width):
+    network: Network = make().eval()
+    inputs = torch.randn(3, *shape, generator=torch.Generator().manual_seed(0))
+    features = network.features(inputs)
+    assert features.shape == (3, width)
+    assert network(inputs).shape == (3, 7)
+    assert torch.equal(network(inputs), network.head(features))
+
+
+@pytest.mark.parametrize(("make", "shape", "width"), NETWORKS)
+def test_every_parameter_gets_a_gradient(make, shape, width):
+    network = make()
+    network(torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))).square().sum().backward()
+    assert all(p.grad is not None for p in network.parameters())
+
+
+def test_timm_models_forward_as_timm_does():
+    network = TimmModel((3, 64, 64), 7, "convnext_atto").eval()
+    inputs = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(network(inputs), network.model(inputs))
+
+
+def test_resnet18_is_the_cifar_form():
+    network = ResNet18((3, 32, 32), 10)
+    assert sum(p.numel() for p in network.parameters()) == 11_173_962  # the published size of CIFAR's ResNet-18
+    assert not any(isinstance(module, nn.MaxPool2d) for module in network.modules())
+    assert network.stages(network.stem(torch.zeros(1, 3, 32, 32))).shape == (1, 512, 4, 4)
+    assert sum(isinstance(module, nn.Conv2d) for module in network.modules()) == 20  # 17 and 3 on shortcuts
+
+
+def test_hidden_sizes_are_the_papers():
+    assert [m.out_features for m in SimpleFFN((1, 28, 28), 10).modules() if isinstance(m, nn.Linear)] == [128, 10]
+    assert [m.out_features for m in DeeperFFN((1, 28, 28), 10).modules() if isinstance(m, nn.Linear)] == [256, 128, 10]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ResNet18((64,), 10), r"ResNet18 takes images .* shape \(64,\)"),
+        (lambda: LeNet((1, 5, 5), 10), r"LeNet takes images .* at least 8 x 8"),
+        (lambda: MLPHead((8,), 2, dropout=1.5), "MLPHead's dropout is 1.5"),
+        (lambda: TimmModel((3, 32, 32), 10, "resnet_of_dreams"), "timm has no model named resnet_of_dreams"),
+    ],
+)
+def test_bad_options_are_named(make, message: str):
+    with pytest.raises(InputError, match=message):
+        make()

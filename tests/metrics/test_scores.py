@@ -1,0 +1,166 @@
+"""The torchmetrics classes: equal to their functional twins however items come, also over processes with uneven shards."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed
+import torch.multiprocessing
+
+import metrics
+from metrics import functional
+
+SHARDS = {0: [3, 4], 1: [1, 2, 1]}
+
+
+def pair(items: int, seed: int, classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = np.random.default_rng(seed)
+    return tuple(torch.from_numpy(rng.dirichlet(np.ones(classes), items)) for _ in range(2))
+
+
+def in_batches(table: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor, ...]:
+    return table.split([*sizes, len(table) - sum(sizes)])
+
+
+def every_value(probs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What `every_metric` should say, from the functions alone."""
+    parts = functional.brier_decomposition(probs, targets)
+    return {
+        "soft_nll": functional.soft_nll(probs, targets),
+        "kl": functional.kl_divergence(probs, targets),
+        "soft_brier": functional.soft_brier(probs, targets),
+        "accuracy": functional.hard_accuracy(probs, targets),
+        "entropy_spearman": functional.entropy_correlation(probs, targets, "spearman"),
+        "entropy_pearson": functional.entropy_correlation(probs, targets, "pearson"),
+        "ece": functional.equal_mass_ece(probs, targets),
+        "ece_annotators": functional.equal_mass_ece(probs, targets, against="annotators"),
+        "smooth_ece": functional.smooth_ece(probs, targets),
+        "smooth_ece_annotators": functional.smooth_ece(probs, targets, against="annotators"),
+        "brier_reliability": parts.reliability,
+        "brier_resolution": parts.resolution,
+        "brier_uncertainty": parts.uncertainty,
+    }
+
+
+def assert_same(values: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert values.keys() == expected.keys()
+    for name, value in values.items():
+        assert value.item() == pytest.approx(expected[name].item(), abs=1e-12), name
+
+
+TWINS = [
+    (metrics.SoftNLL(), functional.soft_nll),
+    (metrics.KLDivergence(), functional.kl_divergence),
+    (metrics.SoftBrier(), functional.soft_brier),
+    (metrics.HardAccuracy(), functional.hard_accuracy),
+    (metrics.EntropyCorrelation(), lambda p, t: functional.entropy_correlation(p, t, "spearman")),
+    (metrics.EntropyCorrelation("pearson"), lambda p, t: functional.entropy_correlation(p, t, "pearson")),
+    (metrics.EqualMassECE(bins=4), lambda p, t: functional.equal_mass_ece(p, t, bins=4)),
+    (metrics.EqualMassECE(bins=6, against="annotators"), lambda p, t: functional.equal_mass_ece(p, t, bins=6, against="annotators")),
+    (metrics.SmoothECE(), functional.smooth_ece),
+    (metrics.SmoothECE(against="annotators"), lambda p, t: functional.smooth_ece(p, t, against="annotators")),
+    (metrics.BrierDecomposition(bins=4), lambda p, t: functional.brier_decomposition(p, t, bins=4)._asdict()),
+]
+
+
+@pytest.mark.parametrize(("metric", "twin"), TWINS, ids=lambda value: type(value).__name__)
+def test_each_class_equals_its_functional_twin_over_ragged_batches(metric, twin):
+    probs, targets = pair(40, seed=0)
+    earlier = pair(9, seed=1)
+    metric.reset()
+    metric.update(*earlier)
+    metric.compute()
+    metric.reset()
+    for batch in zip(in_batches(probs, [1, 16, 5]), in_batches(targets, [1, 16, 5]), strict=True):
+        metric.update(*batch)
+    value, expected = metric.compute(), twin(probs, targets)
+    if isinstance(expected, dict):
+        assert_same(value, {f"brier_{name}": part for name, part in expected.items()})
+    else:
+        assert_same({"": value}, {"": expected})
+        assert value.item() != pytest.approx(twin(*earlier).item(), abs=1e-6)
+
+
+def test_every_metric_equals_the_functions_and_carries_the_prefix():
+    probs, targets = pair(40, seed=2)
+    collection = metrics.every_metric("test/")
+    for batch in zip(in_batches(probs, [7, 16]), in_batches(targets, [7, 16]), strict=True):
+        collection.update(*batch)
+    assert_same(collection.compute(), {f"test/{name}": value for name, value in every_value(probs, targets).items()})
+
+
+def test_mean_metrics_are_the_cheap_part_of_every_metric():
+    probs, targets = pair(40, seed=3)
+    collection = metrics.mean_metrics("val/")
+    collection.update(probs, targets)
+    expected = every_value(probs, targets)
+    assert_same(collection.compute(), {f"val/{name}": expected[name] for name in ("soft_nll", "kl", "soft_brier", "accuracy")})
+
+
+UNANIMOUS = torch.eye(3, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("collection", [metrics.mean_metrics(""), metrics.every_metric("")], ids=["mean_metrics", "every_metric"])
+@pytest.mark.parametrize("first", [(pair(3, seed=4)[0], UNANIMOUS), (UNANIMOUS, UNANIMOUS)], ids=["unanimous", "perfect"])
+def test_scores_that_agree_on_the_first_batch_may_differ_later(collection, first):
+    collection.reset()
+    probs, targets = pair(20, seed=5)
+    collection.update(*first)
+    collection.update(probs, targets)
+    expected = every_value(torch.cat([first[0], probs]), torch.cat([first[1], targets]))
+    values = collection.compute()
+    assert_same(values, {name: expected[name] for name in values})
+
+
+def test_all_items_are_kept_in_order_and_in_their_own_type():
+    probs, targets = (table.float() for table in pair(11, seed=6))
+    kept = metrics.AllItems()
+    for batch in zip(in_batches(probs, [4, 1]), in_batches(targets, [4, 1]), strict=True):
+        kept.update(*batch)
+    assert all(torch.equal(table, given) for table, given in zip(kept.compute(), (probs, targets), strict=True))
+
+
+def test_items_that_are_kept_hold_no_graph():
+    probs, targets = pair(4, seed=7)
+    kept = metrics.AllItems()
+    kept.update(probs.clone().requires_grad_(), targets)
+    assert not kept.compute()[0].requires_grad
+
+
+# Two processes
+
+
+def shard(rank: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return [pair(size, seed=100 * (rank + 1) + number) for number, size in enumerate(SHARDS[rank])]
+
+
+def score_shard(rank: int, folder: str) -> None:
+    """Runs in a process of its own: scores one shard, in the middle and at the end."""
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    collection, kept = metrics.every_metric(""), metrics.AllItems()
+    found = {}
+    for number, batch in enumerate(shard(rank)):
+        collection.update(*batch)
+        kept.update(*batch)
+        if number == 0:
+            found["in the middle"] = collection.compute()
+    found["at the end"] = collection.compute()
+    found["items"] = torch.cat(kept.compute(), 1)
+    torch.save(found, f"{folder}/rank{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+def test_two_processes_with_uneven_shards_give_the_value_of_one(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
+    torch.multiprocessing.spawn(score_shard, args=(str(tmp_path),), nprocs=2)
+    started, ended = (
+        [torch.cat(tables) for tables in zip(*(batch for rank in SHARDS for batch in shard(rank)[:batches]), strict=True)]
+        for batches in (1, None)
+    )
+    assert (len(started[0]), len(ended[0])) == (4, 11)
+    for rank in SHARDS:
+        found = torch.load(tmp_path / f"rank{rank}.pt")
+        assert_same(found["in the middle"], every_value(*started))
+        assert_same(found["at the end"], every_value(*ended))
+        assert sorted(found["items"].tolist()) == sorted(torch.cat(ended, 1).tolist())

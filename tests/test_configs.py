@@ -1,0 +1,59 @@
+"""Every YAML in configs/ loads, says how to run it, and takes one step, on small data of the same shape."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli import main
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+DATASETS = sorted(CONFIGS.glob("*.yaml"))
+TRAINERS = sorted((CONFIGS / "trainer").glob("*.yaml"))
+ONE_STEP = [
+    "--trainer.max_epochs", "1",
+    "--trainer.limit_train_batches", "1",
+    "--trainer.limit_val_batches", "1",
+    "--trainer.accelerator", "cpu",
+    "--trainer.devices", "1",
+    "--trainer.enable_progress_bar", "false",
+    "--trainer.enable_model_summary", "false",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", DATASETS + TRAINERS, ids=lambda path: path.name)
+def test_the_head_says_command_cost_and_result(path: Path):
+    head = path.read_text().split("\n\n")[0]
+    comment = "\n".join(line for line in head.splitlines() if line.startswith("#"))
+    assert "python cli.py " in comment
+    assert "Cost" in comment
+    assert "result" in comment.lower() or "Expect" in comment
+
+
+def options_for(path: Path, root: Path) -> list[str]:
+    uses_files = yaml.safe_load(path.read_text())["data"]["class_path"] == "CIFAR10H"
+    return ["--config", str(path), *(["--data.root", str(root)] if uses_files else [])]
+
+
+@pytest.mark.parametrize("path", DATASETS, ids=lambda path: path.name)
+def test_one_step_with_each_dataset(path: Path, small_cifar: Path, tmp_path: Path):
+    cli = main(["fit", *options_for(path, small_cifar), *ONE_STEP, "--trainer.default_root_dir", str(tmp_path)])
+    assert cli.trainer.global_step == 1
+
+
+@pytest.mark.parametrize("path", TRAINERS, ids=lambda path: path.name)
+def test_one_step_with_each_trainer(path: Path, small_cifar: Path, tmp_path: Path):
+    options = [*options_for(CONFIGS / "cifar10h.yaml", small_cifar), "--config", str(path), *ONE_STEP, "--model.network.width", "4"]
+    cli = main(["fit", *options, "--trainer.default_root_dir", str(tmp_path)])
+    assert cli.trainer.global_step == 1
+
+
+def test_the_papers_recipe():
+    config = yaml.safe_load((CONFIGS / "cifar10h.yaml").read_text())
+    assert config["model"]["optimizer"] == {
+        "class_path": "torch.optim.SGD",
+        "init_args": {"lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4},
+    }
+    assert config["trainer"]["max_epochs"] == 200
+    assert config["data"]["init_args"]["batch_size"] == 128
+    assert config["data"]["init_args"]["eval_fraction"] == 0.2
