@@ -98,8 +98,8 @@ class StochasticLabelSampling(Delivery):
     resample_every: int = 1
 
     def __post_init__(self):
-        if self.resample_every < 1:
-            raise InputError(f"{type(self).__name__}'s resample_every is {self.resample_every}; it must be 1 or more.")
+        if not isinstance(self.resample_every, int) or self.resample_every < 1:
+            raise InputError(f"{type(self).__name__}'s resample_every is {self.resample_every}; it must be a whole number of 1 or more.")
 
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
         return _Draws(votes.probs, seed, self.resample_every)
@@ -125,8 +125,8 @@ class Mixup(Delivery):
     alpha: float = 1.0
 
     def __post_init__(self):
-        if not self.alpha > 0:
-            raise InputError(f"Mixup's alpha is {self.alpha}; it must be above 0.")
+        if not 0 < self.alpha < float("inf"):
+            raise InputError(f"Mixup's alpha is {self.alpha}; it must be above 0 and finite.")
 
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
         return _Mixed(self.base.bind(votes, seed), votes.num_classes, len(votes), self.alpha, seed)

@@ -9,17 +9,17 @@ from randomness import generator
 
 
 def stratified_split(strata: np.ndarray, fractions: Sequence[float], seed: int) -> list[np.ndarray]:
-    """Cut items into parts of exact total size, each with every stratum's share to within one item.
+    """Cut items into parts of exact total size that each hold their share of every stratum.
 
     Each stratum is shuffled and its members are spread evenly over [0, 1); cutting that line at the cumulative fractions
-    gives parts whose totals are exact and in which no stratum is over- or under-represented.
+    gives parts whose totals are exact and in which every stratum has its share to within one item at each cut.
 
     >>> train, test = stratified_split(np.array([0] * 8 + [1] * 2), [0.5, 0.5], seed=0)
     >>> len(train), len(test), sorted(np.concatenate([train, test]).tolist()) == list(range(10))
     (5, 5, True)
     """
     strata = np.asarray(strata)
-    if min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
+    if not fractions or not all(fraction > 0 for fraction in fractions) or abs(sum(fractions) - 1) > 1e-9:
         raise InputError(f"the split fractions are {list(fractions)}; each must be above 0 and they must sum to 1.")
     total = len(strata)
     rng = generator(seed, "split")

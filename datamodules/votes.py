@@ -11,6 +11,7 @@ from randomness import generator
 
 # Published probabilities are often rounded to three decimals; a row further than this from 1 is a mistake, not rounding.
 SUM_TOLERANCE = 1e-3
+MOST_VOTES = np.iinfo(np.int32).max  # of one item
 
 
 class VoteTable:
@@ -30,7 +31,12 @@ class VoteTable:
             table != np.floor(table), source, "fractional votes", "counts must be whole numbers; for probabilities use VoteTable.from_probs"
         )
         _reject(table.sum(1, keepdims=True) == 0, source, "no votes at all", "every item needs at least one vote")
-        _reject(table.sum(1, keepdims=True) > np.iinfo(np.int32).max, source, "more than 2,147,483,647 votes", "use VoteTable.from_probs")
+        _reject(
+            table.sum(1, keepdims=True, dtype=np.float64) > MOST_VOTES,
+            source,
+            f"more than {MOST_VOTES:,} votes",
+            "use VoteTable.from_probs",
+        )
         self.source = source
         self.counts: np.ndarray | None = table.astype(np.int32)
 
@@ -74,8 +80,8 @@ class VoteTable:
 
     @cached_property
     def entropy(self) -> np.ndarray:
-        """Entropy of each item's distribution, in nats."""
-        return entr(self.probs).sum(1)
+        """Entropy of each item's distribution, in nats. Summed in order of size, so that equal spreads tie exactly."""
+        return entr(np.sort(self.probs, axis=1)).sum(1)
 
     @property
     def normalized_entropy(self) -> np.ndarray:
@@ -108,9 +114,9 @@ class VoteTable:
         >>> VoteTable(counts=[[30, 20], [50, 0]]).subsample(5, seed=0).counts.sum(1).tolist()
         [5, 5]
         """
-        if k != int(k) or k < 1:
-            raise InputError(f"votes per item is {k}; it must be a whole number of 1 or more.")
-        counts = generator(seed, "subsample", int(k)).multinomial(int(k), self.probs)
+        if not isinstance(k, int | np.integer) or not 1 <= k <= MOST_VOTES:
+            raise InputError(f"votes per item is {k}; it must be a whole number from 1 to {MOST_VOTES:,}.")
+        counts = generator(seed, "subsample", int(k)).multinomial(k, self.probs)
         return self._checked(counts.astype(np.int32), None, f"{self.source}, {k} votes per item")
 
     def take(self, index) -> "VoteTable":
@@ -127,7 +133,7 @@ class VoteTable:
 
 def _as_matrix(values, source: str, what: str) -> np.ndarray:
     try:
-        table = np.asarray(values)
+        table = np.ascontiguousarray(values)
     except ValueError:
         raise InputError(f"{source} has rows of different lengths; every row needs one number per class.") from None
     if table.dtype.kind not in "biuf":

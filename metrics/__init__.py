@@ -1,6 +1,6 @@
 """Scores of predictions against annotator distributions: functions in `metrics.functional`, torchmetrics classes here."""
 
-from torchmetrics import MetricCollection
+from torchmetrics import Metric, MetricCollection
 
 from metrics.scores import (
     AllItems,
@@ -31,26 +31,31 @@ __all__ = [
 
 def mean_metrics(prefix: str) -> MetricCollection:
     """The cheap ones, for every epoch."""
-    return MetricCollection(
-        {"soft_nll": SoftNLL(), "kl": KLDivergence(), "soft_brier": SoftBrier(), "accuracy": HardAccuracy()}, prefix=prefix
-    )
+    metrics = {"soft_nll": SoftNLL(), "kl": KLDivergence(), "soft_brier": SoftBrier(), "accuracy": HardAccuracy()}
+    return _collection(metrics, prefix)
 
 
 def every_metric(prefix: str) -> MetricCollection:
     """All of them, for a test."""
-    return MetricCollection(
-        {
-            "soft_nll": SoftNLL(),
-            "kl": KLDivergence(),
-            "soft_brier": SoftBrier(),
-            "accuracy": HardAccuracy(),
-            "entropy_spearman": EntropyCorrelation("spearman"),
-            "entropy_pearson": EntropyCorrelation("pearson"),
-            "ece": EqualMassECE(),
-            "ece_annotators": EqualMassECE(against="annotators"),
-            "smooth_ece": SmoothECE(),
-            "smooth_ece_annotators": SmoothECE(against="annotators"),
-            "brier": BrierDecomposition(),
-        },
-        prefix=prefix,
-    )
+    metrics = {
+        "soft_nll": SoftNLL(),
+        "kl": KLDivergence(),
+        "soft_brier": SoftBrier(),
+        "accuracy": HardAccuracy(),
+        "entropy_spearman": EntropyCorrelation("spearman"),
+        "entropy_pearson": EntropyCorrelation("pearson"),
+        "ece": EqualMassECE(),
+        "ece_annotators": EqualMassECE(against="annotators"),
+        "smooth_ece": SmoothECE(),
+        "smooth_ece_annotators": SmoothECE(against="annotators"),
+        "brier": BrierDecomposition(),
+    }
+    return _collection(metrics, prefix)
+
+
+def _collection(metrics: dict[str, Metric], prefix: str) -> MetricCollection:
+    """Measures that keep all items share one copy of them. The groups are spelled out, because torchmetrics would otherwise join any two whose
+    state is equal after the first batch, as NLL and KL are on unanimous items."""
+    keeping = [name for name, metric in metrics.items() if isinstance(metric, AllItems)]
+    groups = [[name] for name in metrics if name not in keeping] + ([keeping] if keeping else [])
+    return MetricCollection(dict(metrics), prefix=prefix, compute_groups=groups)

@@ -17,8 +17,8 @@ Kind = Literal["spearman", "pearson"]
 
 
 def entropy(probs: Tensor) -> Tensor:
-    """Entropy of each row, in nats."""
-    return torch.special.entr(probs.double()).sum(-1)
+    """Entropy of each row, in nats. Summed in order of size, so that rows with the same probabilities tie exactly."""
+    return torch.special.entr(probs.double().sort(-1).values).sum(-1)
 
 
 def item_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
@@ -83,9 +83,10 @@ def correlation(x: Tensor, y: Tensor, kind: Kind) -> Tensor:
     """
     if kind == "spearman":
         x, y = _mean_ranks(x), _mean_ranks(y)
+    if x.min() == x.max() or y.min() == y.max():
+        return torch.tensor(torch.nan, dtype=torch.float64, device=x.device)
     x, y = x.double() - x.double().mean(), y.double() - y.double().mean()
-    norms = x.norm() * y.norm()
-    return ((x * y).sum() / norms).clamp(-1, 1) if norms > 0 else torch.full_like(norms, torch.nan)
+    return ((x * y).sum() / (x.norm() * y.norm())).clamp(-1, 1)
 
 
 def _mean_ranks(values: Tensor) -> Tensor:
@@ -116,8 +117,8 @@ def binned_gap(confidence: Tensor, outcome: Tensor, bins: int) -> Tensor:
     >>> binned_gap(torch.tensor([0.6, 0.6, 0.9, 0.9]), torch.tensor([1.0, 0.0, 1.0, 1.0]), bins=2).item()
     0.1...
     """
-    order = confidence.argsort(stable=True)
-    gap = (confidence.double() - outcome.double())[order]
+    confidence, order = confidence.double().sort(stable=True)
+    gap = confidence - _mean_over_ties(confidence[:, None], outcome.double()[order][:, None])[:, 0]
     return _sum_by(_equal_mass_bins(len(gap), bins), gap, bins).abs().sum() / len(gap)
 
 
@@ -147,17 +148,29 @@ def brier_decomposition(probs: Tensor, target_probs: Tensor, bins: int = 15) -> 
     True
     """
     forecast, order = probs.double().sort(dim=0, stable=True)
-    outcome = target_probs.double().gather(0, order)
+    base_rate = target_probs.double().mean(0)
+    uncertainty = (target_probs.double() - base_rate).square().sum(1).mean()
+    outcome = _mean_over_ties(forecast, target_probs.double().gather(0, order))
     items = len(forecast)
     bin_of = _equal_mass_bins(items, bins).to(forecast.device)
-    size = _sum_by(bin_of, torch.ones_like(forecast), bins).clamp_min(1)
-    mean_forecast, mean_outcome = (_sum_by(bin_of, values, bins) / size for values in (forecast, outcome))
-    base_rate = outcome.mean(0)
+    size = _sum_by(bin_of, torch.ones_like(forecast), bins)
+    mean_forecast, mean_outcome = (_sum_by(bin_of, values, bins) / size.clamp_min(1) for values in (forecast, outcome))
     reliability = (size * (mean_forecast - mean_outcome).square()).sum() / items
     between = (size * (mean_outcome - base_rate).square()).sum() / items
     forecast_rest, outcome_rest = forecast - mean_forecast[bin_of], outcome - mean_outcome[bin_of]
     within = (2 * forecast_rest * outcome_rest - forecast_rest.square()).sum() / items
-    return BrierParts(reliability, between + within, (outcome - base_rate).square().sum() / items)
+    return BrierParts(reliability, between + within, uncertainty)
+
+
+def _mean_over_ties(forecast: Tensor, outcome: Tensor) -> Tensor:
+    """Give items of equal forecast (sorted, column by column) their common mean outcome: which of them falls into which bin is chance."""
+    step = torch.ones_like(forecast, dtype=torch.long)
+    step[1:] = forecast[1:] != forecast[:-1]
+    group = step.cumsum(0) - 1
+    shape = (int(group.max()) + 1, forecast.shape[1])
+    total = torch.zeros(shape, dtype=torch.float64, device=forecast.device).scatter_add_(0, group, outcome)
+    size = torch.zeros_like(total).scatter_add_(0, group, torch.ones_like(outcome))
+    return (total / size.clamp_min(1)).gather(0, group)
 
 
 def _equal_mass_bins(items: int, bins: int) -> Tensor:

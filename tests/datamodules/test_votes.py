@@ -122,16 +122,16 @@ def strata_and_fractions(draw):
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(strata_and_fractions(), st.integers(0, 2**32))
-def test_split_totals_are_exact_and_every_stratum_has_its_share_to_within_one_item(problem, seed):
+def test_split_totals_are_exact_and_every_stratum_has_its_share_to_within_one_item_at_each_cut(problem, seed):
     strata, fractions = problem
     parts = stratified_split(strata, fractions, seed)
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(strata)))
     reached = np.cumsum([len(part) for part in parts])
     assert np.abs(reached - np.cumsum(fractions) * len(strata)).max() <= 0.5 + 1e-9
-    for part in parts:
-        share = len(part) / len(strata)
+    for cut in range(1, len(parts)):
+        before = strata[np.concatenate(parts[:cut])]
         for stratum, size in zip(*np.unique(strata, return_counts=True), strict=True):
-            assert abs((strata[part] == stratum).sum() - share * size) <= 1 + 1e-9
+            assert abs((before == stratum).sum() - len(before) / len(strata) * size) <= 1 + 1e-9
 
 
 def test_split_is_stratified_by_majority_and_depends_on_the_seed_alone():
