@@ -51,7 +51,7 @@ if ! { command -v slurmctld && command -v slurmd && command -v sinfo && command 
     command -v apt-get >/dev/null || refuse "Slurm is not installed, and there is no apt-get to install it with"
     say "installing Slurm"
     export DEBIAN_FRONTEND=noninteractive
-    { apt-get update && apt-get install --yes --no-install-recommends slurmctld slurmd slurm-client munge; } \
+    { timeout 120 apt-get update && timeout 300 apt-get install --yes --no-install-recommends slurmctld slurmd slurm-client munge; } \
         >"$home/install.log" 2>&1 </dev/null || fail "the installation failed" "$home/install.log"
 fi
 

@@ -185,9 +185,20 @@ def test_rounding_breaks_no_ties(pair):
     assert statistics.effect_size(*shares) == pytest.approx(statistics.effect_size(*counts), rel=1e-9)
 
 
+def test_scores_that_differ_by_rounding_are_equal():
+    assert statistics.paired_wilcoxon([0.1 + 0.2, 0.5, 0.9], [0.3, 0.4, 0.7]).n == 2
+    assert statistics.effect_size([0.1 + 0.2, 0.3], [0, 0]) == -statistics.effect_size([0, 0], [0.1 + 0.2, 0.3]) == math.inf
+
+
 def test_small_but_real_differences_are_kept():
     a = [1000 + 1e-7, 1000 + 2e-7, 1000 + 3e-7, 1000 - 4e-7]
     assert statistics.paired_wilcoxon(a, np.full(4, 1000.0)) == (6.0, 0.875, 0.125, 4)
+
+
+def test_a_diverged_seed_does_not_drown_the_others():
+    a, b = [0.5, 1e15, 0.4, 0.2], [0.6, 0.6, 0.6, 0.5]
+    assert statistics.direction_agreement(a, b, better="lower") == (3, 4)
+    assert statistics.paired_wilcoxon(a, b) == (4.0, 0.875, 0.125, 4)
 
 
 # Laws of all paired comparisons
