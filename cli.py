@@ -12,6 +12,7 @@ def main(args: list[str] | None = None) -> PluralityCLI:
     """Run one command; a user's mistake ends as one sentence and exit code 2."""
     for chatter in ("lightning.pytorch.utilities.rank_zero", "lightning.fabric.utilities.seed"):
         logging.getLogger(chatter).setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", "The `srun` command is available on your system but is not used")
     warnings.filterwarnings("ignore", "`isinstance\\(treespec, LeafSpec\\)` is deprecated")  # Lightning 2.6 with torch 2.14
     try:
         return run_command(args)

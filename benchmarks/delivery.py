@@ -1,10 +1,10 @@
 """One epoch of targets, and what it costs at scale: StochasticLabelSampling (SLS) and Multipass, against loops over items.
 
 The peer is a loop of `numpy.random.choice`, one call per item: from the item's distribution for SLS, from its list of votes for Multipass.
-Multipass is also set against the loop that does the same work, which indexes each item's own shuffled list with epoch % length. All use one
-thread, so that other work on the machine does not decide the ratio.
+Multipass is also set against the loop that does the same work, which indexes each item's own shuffled list with epoch % length. The
+loops are not charged for making a tensor of their list. All use one thread, so that other work on the machine does not decide the ratio.
 
-    PLURALITY_DATA=data python benchmarks/delivery.py        about 45 seconds, 4 GB
+    PLURALITY_DATA=data python benchmarks/delivery.py        about 45 seconds, 4 GB, on Linux
 
 Without PLURALITY_DATA (the folder that holds cifar-10h/cifar10h-counts.npy), a synthetic table of the same shape takes CIFAR-10H's place. Then
 a table of 1,000,000 x 100 shows the time to bind, the time per epoch and the memory that `targets(epoch)` takes beyond what was bound.
@@ -47,7 +47,7 @@ def compare_with_loops() -> list[str]:
         "SLS": best_of(3, lambda epoch: [np.random.choice(classes, p=row) for row in probs]),  # noqa: NPY002
         "Multipass": best_of(3, lambda epoch: [np.random.choice(own) for own in own_votes]),  # noqa: NPY002
     }
-    index_loop = best_of(10, lambda epoch: torch.tensor([own[epoch % len(own)] for own in own_lists]))
+    index_loop = best_of(10, lambda epoch: [own[epoch % len(own)] for own in own_lists])
 
     print(f"{items:,} x {classes} {origin}, {votes.counts.sum(1).mean():.1f} votes per item; milliseconds per epoch of targets\n")
     print(f"{'':12s}{'targets(epoch)':>16s}{'numpy.random.choice':>22s}{'index loop':>14s}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from jsonargparse import lazy_instance
 from lightning import LightningDataModule
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -43,7 +44,7 @@ class VoteDataModule(LightningDataModule, ABC):
 
     def __init__(
         self,
-        delivery: Delivery = SoftLabels(),
+        delivery: Delivery = lazy_instance(SoftLabels),
         votes_per_item: int | None = None,
         batch_size: int = 128,
         num_workers: int = 0,

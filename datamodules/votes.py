@@ -30,7 +30,7 @@ class VoteTable:
         _reject(
             table != np.floor(table), source, "fractional votes", "counts must be whole numbers; for probabilities use VoteTable.from_probs"
         )
-        _reject(table.sum(1, keepdims=True) == 0, source, "no votes at all", "every item needs at least one vote")
+        _reject(table.sum(1, keepdims=True, dtype=np.float64) == 0, source, "no votes at all", "every item needs at least one vote")
         _reject(
             table.sum(1, keepdims=True, dtype=np.float64) > MOST_VOTES,
             source,

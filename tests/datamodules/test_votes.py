@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -120,18 +120,22 @@ def strata_and_fractions(draw):
     return np.repeat(np.arange(len(sizes)), sizes), fractions
 
 
+@example((np.repeat(np.arange(8), [30] + [1] * 7), [0.45, 0.55]), 0)
+@example((np.array([0] * 1000 + list(range(1, 100))), [0.48, 0.52]), 0)
+@example((np.array([0, 0, 0, 0, 1, 2]), [0.25, 0.5, 0.25]), 0)
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(strata_and_fractions(), st.integers(0, 2**32))
-def test_split_totals_are_exact_and_every_stratum_has_its_share_to_within_one_item_at_each_cut(problem, seed):
+def test_split_totals_are_exact_and_every_part_is_within_one_item_of_its_share_of_what_was_left(problem, seed):
     strata, fractions = problem
     parts = stratified_split(strata, fractions, seed)
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(strata)))
     reached = np.cumsum([len(part) for part in parts])
     assert np.abs(reached - np.cumsum(fractions) * len(strata)).max() <= 0.5 + 1e-9
-    for cut in range(1, len(parts)):
-        before = strata[np.concatenate(parts[:cut])]
-        for stratum, size in zip(*np.unique(strata, return_counts=True), strict=True):
-            assert abs((before == stratum).sum() - len(before) / len(strata) * size) <= 1 + 1e-9
+    left = np.arange(len(strata))
+    for part in parts:
+        for stratum, size in zip(*np.unique(strata[left], return_counts=True), strict=True):
+            assert abs((strata[part] == stratum).sum() - len(part) / len(left) * size) <= 1 + 1e-9
+        left = np.setdiff1d(left, part)
 
 
 def test_split_is_stratified_by_majority_and_depends_on_the_seed_alone():
