@@ -154,7 +154,7 @@ class _Cycle(BoundDelivery):
         self._length = votes.counts.sum(1, dtype=np.int64)
         self._first = np.cumsum(self._length) - self._length
         chance = generator(seed, "multipass").random(len(label))
-        self._votes = label[np.lexsort((chance, np.repeat(np.arange(items), self._length)))]
+        self._votes = label[np.argsort(np.repeat(np.arange(items), self._length) + chance, kind="stable")]
 
     def targets(self, epoch: int) -> Tensor:
         return torch.from_numpy(self._votes[self._first + epoch % self._length].astype(np.int64))

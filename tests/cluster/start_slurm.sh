@@ -87,8 +87,9 @@ SelectTypeParameters=CR_CPU
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
 FirstJobId=$(($(date +%s) / 60))
 JobRequeue=1
-KillWait=2
+KillWait=5
 ReturnToService=2
+EnforcePartLimits=ALL
 MailProg=/bin/true
 NodeName=$(hostname -s) NodeAddr=127.0.0.1 CPUs=2 RealMemory=65536
 PartitionName=cpu Nodes=ALL Default=YES
