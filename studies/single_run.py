@@ -87,7 +87,11 @@ class PluralityCLI(LightningCLI):
 
 def run_command(args: list[str] | None = None) -> PluralityCLI:
     """fit, validate, test or predict, as on the command line; `args` defaults to what the user typed."""
-    return PluralityCLI(
+    return make_cli(PluralityCLI, args)
+
+
+def make_cli(cli: type[PluralityCLI], args: list[str] | None) -> PluralityCLI:
+    return cli(
         AnnotatorClassifier,
         VoteDataModule,
         subclass_mode_data=True,

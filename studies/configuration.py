@@ -1,0 +1,63 @@
+"""Resolved configs without running anything: what the command line would make of some options, as plain data."""
+
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+from studies.single_run import PluralityCLI, make_cli
+
+
+class _ParserOnly(PluralityCLI):
+    """The command line's parser, stopped before anything is seeded, built or run."""
+
+    def _set_seed(self) -> None:
+        pass
+
+    def before_instantiate_classes(self) -> None:
+        pass
+
+    def instantiate_classes(self) -> None:
+        pass
+
+    def _run_subcommand(self, subcommand: str) -> None:
+        pass
+
+
+@cache
+def _parser():
+    return make_cli(_ParserOnly, ["fit", "--data", "Digits", "--model.network", "SimpleFFN"]).parser
+
+
+def resolve(options: list[str]) -> dict[str, Any]:
+    """All options of a run with their defaults filled in, exactly as `cli.py fit` would see them.
+
+    >>> resolve(["--config", "configs/digits.yaml", "--data.delivery", "Multipass"])["data"]["init_args"]["delivery"]
+    {'class_path': 'datamodules.Multipass'}
+    """
+    config = _parser().parse_args(["fit", *options]).fit.as_dict()
+    config.pop("config", None)
+    return config
+
+
+def leaves(config: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Every value of a nested config by its path. A class and its options are one value, so that they change together."""
+    if isinstance(config, dict) and "class_path" not in config or path in (("data",), ("data", "init_args")):
+        return {leaf: value for key, part in config.items() for leaf, value in leaves(part, (*path, key)).items()}
+    return {path: config}
+
+
+def differences(base: dict[str, Any], changed: dict[str, Any]) -> dict[tuple[str, ...], Any]:
+    """What has to be set in `base` to make it `changed`."""
+    before = leaves(base)
+    return {path: value for path, value in leaves(changed).items() if path not in before or before[path] != value}
+
+
+def with_changes(base: dict[str, Any], changes: dict[tuple[str, ...], Any]) -> dict[str, Any]:
+    """A copy of a resolved config with some values set."""
+    config = deepcopy(base)
+    for path, value in changes.items():
+        part = config
+        for key in path[:-1]:
+            part = part.setdefault(key, {})
+        part[path[-1]] = value
+    return config
