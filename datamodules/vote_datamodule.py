@@ -90,17 +90,17 @@ class VoteDataModule(LightningDataModule, ABC):
                 raise InputError(f"the {name} split is empty; every split needs at least one item.")
         self.corpus = corpus
         train = corpus.splits["train"]
-        self.bound = self.bind(self.delivery)
-        self._annotators = torch.from_numpy(corpus.votes.probs).float()
-        self._row = torch.full((items,), -1)
-        self._row[torch.from_numpy(train)] = torch.arange(len(train))
+        self.bound = self.bind(self.delivery, self.votes_per_item)
+        self.annotator_probs = torch.from_numpy(corpus.votes.probs).float()
+        self.training_row = torch.full((items,), -1)
+        self.training_row[torch.from_numpy(train)] = torch.arange(len(train))
 
-    def bind(self, delivery: Delivery) -> BoundDelivery:
+    def bind(self, delivery: Delivery, votes_per_item: int | None) -> BoundDelivery:
         """Tie a delivery to the training votes, subsampled if that is asked for."""
         assert self.corpus is not None
         votes = self.corpus.votes.take(self.corpus.splits["train"])
-        if self.votes_per_item is not None:
-            votes = votes.subsample(self.votes_per_item, self.seed)
+        if votes_per_item is not None:
+            votes = votes.subsample(votes_per_item, self.seed)
         return delivery.bind(votes, self.seed)
 
     def loader(self, rows: np.ndarray, training: bool):
@@ -127,7 +127,7 @@ class VoteDataModule(LightningDataModule, ABC):
         return self.loader(self._rows("test"), training=False)
 
     def predict_dataloader(self):
-        return self.loader(np.arange(len(self._annotators)), training=False)
+        return self.loader(np.arange(len(self.annotator_probs)), training=False)
 
     def _rows(self, split: str) -> np.ndarray:
         assert self.corpus is not None
@@ -137,12 +137,12 @@ class VoteDataModule(LightningDataModule, ABC):
         """Attach targets in the main process, by index: no worker and no loader can hold a stale epoch."""
         inputs, index = batch
         if self.trainer is None or not self.trainer.training:
-            self._annotators = self._annotators.to(inputs.device)  # copies once, then does nothing
-            return Batch(inputs, self._annotators[index], index)
+            self.annotator_probs = self.annotator_probs.to(inputs.device)  # copies once, then does nothing
+            return Batch(inputs, self.annotator_probs[index], index)
         epoch = self.trainer.current_epoch
         if self._epoch_targets[0] != epoch:
             self._epoch_targets = epoch, self.bound.targets(epoch).to(inputs.device)
-        self._row = self._row.to(inputs.device)
-        rows = self._row[index]
+        self.training_row = self.training_row.to(inputs.device)
+        rows = self.training_row[index]
         inputs, targets = self.bound.blend(inputs, self._epoch_targets[1][rows], rows, epoch)
         return Batch(inputs, targets, index)

@@ -1,0 +1,275 @@
+"""Many independent classifiers trained as one: seeds, deliveries, learning rates, schedules and early stopping per member.
+
+A member is an ordinary `AnnotatorClassifier` with its datamodule. It starts from the weights, sees the batches and targets and follows the
+optimizer, schedule and stopping rule that it would have had alone; only the arithmetic is shared. Lightning's Trainer is left out on purpose:
+its own cost per step is of the size of a whole packed step.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from lightning_modules.classifier import AnnotatorClassifier
+from lightning_modules.packed_network import PackedNetwork, Span
+from lightning_modules.schedules import CosineToEnd
+from metrics import functional
+from randomness import generator
+
+CHUNK = 64  # batches that are prepared at once: enough to make Python's share small, few enough to keep memory flat
+
+
+@dataclass
+class EarlyStopping:
+    """Stop after `patience` epochs in a row without an improvement by more than `min_delta`, as Lightning's callback does."""
+
+    patience: int
+    min_delta: float = 0.0
+    best: float = math.inf
+    waited: int = 0
+
+    def note(self, score: float) -> None:
+        improved = score + abs(self.min_delta) < self.best
+        self.best, self.waited = (score, 0) if improved else (self.best, self.waited + 1)
+
+
+@dataclass
+class Member:
+    """One classifier of a pack and what becomes of it."""
+
+    classifier: AnnotatorClassifier
+    data: Any  # its datamodule, set up, with inputs in memory; members of one seed share it
+    bound: Any  # its own delivery, bound to the datamodule's training votes
+    max_epochs: int
+    early_stopping: EarlyStopping | None = None
+    stops: tuple[int, ...] = ()  # also note the best weights after these numbers of epochs: shorter runs are prefixes of this one
+    best_score: float = math.inf
+    best_epoch: int = -1
+    best_state: dict[str, Tensor] = field(default_factory=dict)
+    at_stop: dict[int, tuple[int, dict[str, Tensor]]] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)
+    last_state: dict[str, Tensor] = field(default_factory=dict)
+    failed: str | None = None
+    rate: float = 0.0  # this epoch's learning rate
+
+    def __post_init__(self):
+        parameter = torch.nn.Parameter(torch.zeros(1))
+        self.optimizer = self.classifier.optimizer([parameter])  # holds the options; the pack does the steps
+        self.scheduler = self.classifier.scheduler(self.optimizer) if self.classifier.scheduler else None
+        if isinstance(self.scheduler, CosineToEnd):
+            self.scheduler.T_max = self.max_epochs
+        self.rate = self.optimizer.param_groups[0]["lr"]
+
+    @property
+    def finished(self) -> bool:
+        return self.failed is not None or len(self.history) >= self.max_epochs or self.stopped_early
+
+    @property
+    def stopped_early(self) -> bool:
+        return self.early_stopping is not None and self.early_stopping.waited >= self.early_stopping.patience
+
+    def end_epoch(self, scores: dict[str, float], weights: Callable[[], dict[str, Tensor]]) -> None:
+        """Take note of an epoch's scores; `weights` gives this member's weights where they are needed."""
+        self.history.append({"epoch": len(self.history), "lr": self.rate, **scores})
+        score = scores["val/soft_nll"]
+        if not math.isfinite(score) or not math.isfinite(scores["train/loss"]):
+            self.failed = f"its loss was {scores['train/loss']} and its validation score {score} in epoch {len(self.history) - 1}"
+            return
+        if score < self.best_score:
+            self.best_score, self.best_epoch, self.best_state = score, len(self.history) - 1, weights()
+        if len(self.history) in self.stops:
+            self.at_stop[len(self.history)] = self.best_epoch, self.best_state
+        if self.early_stopping:
+            self.early_stopping.note(score)
+        if self.finished:
+            self.last_state = weights()
+        self.optimizer.step()  # of nothing; schedulers want to see it
+        if isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.step(score)
+        elif self.scheduler:
+            self.scheduler.step()
+        self.rate = self.optimizer.param_groups[0]["lr"]
+
+
+class PackedClassifier:
+    """Trains members of equal shape at once. Members that share a datamodule are to follow one another in the list.
+
+    `fit` goes on until every member has finished; `after_epoch(pack)` is called after each epoch, to report progress and save state.
+    """
+
+    def __init__(self, members: Sequence[Member]):
+        self.members = list(members)
+        self.active = list(range(len(self.members)))
+        self.epoch = 0
+        self.network = PackedNetwork([member.classifier.network for member in self.members])
+        self.moments = [torch.zeros_like(tensor) for _ in range(2) for tensor in self.network.tensors().values()]
+        self._prepare_data()
+        self._attach()
+
+    def _prepare_data(self) -> None:
+        """One loader and one set of validation inputs for each datamodule that members share."""
+        self.sources: dict[int, tuple[Any, Tensor, Tensor]] = {}
+        for member in self.members:
+            if id(member.data) not in self.sources:
+                loader, val = member.data.train_dataloader(), member.data.val_dataloader()
+                self.sources[id(member.data)] = loader, val.prepare(val.sampler.items, 0), val.sampler.items
+
+    def _attach(self) -> None:
+        """Give the active members' slices of the stacked tensors to one fused optimizer, grouped by equal options."""
+        tensors = list(self.network.tensors().values())
+        options = [self.members[m].optimizer.param_groups[0] for m in self.active]
+        kind = type(self.members[0].optimizer)
+        self.slices = [[torch.nn.Parameter(t.detach()[row]) for t in tensors] for row in range(len(self.active))]
+        defaults = {
+            key: value for key, value in options[0].items() if key not in ("params", "lr", "weight_decay", "initial_lr", "foreach", "fused")
+        }
+        self.optimizer = kind([p for slices in self.slices for p in slices], lr=1.0, fused=True, **_accepted(kind, defaults))
+        first, second = self.moments[: len(tensors)], self.moments[len(tensors) :]
+        for row, slices in enumerate(self.slices):
+            for parameter, tensor, one, two in zip(slices, tensors, first, second, strict=True):
+                assert tensor.grad is not None
+                parameter.grad = tensor.grad[row]
+                self.optimizer.state[parameter] = _optimizer_state(kind, one[row], two[row], self.steps_done())
+        self._set_rates()
+
+    def steps_done(self) -> int:
+        return self.epoch * len(next(iter(self.sources.values()))[0])
+
+    def _set_rates(self) -> None:
+        """Members of equal options form one parameter group, so that a step is few calls however many members there are."""
+        template = {key: value for key, value in self.optimizer.param_groups[0].items() if key != "params"}
+        groups: dict[tuple[float, float], dict[str, Any]] = {}
+        for m, slices in zip(self.active, self.slices, strict=True):
+            options = self.members[m].optimizer.param_groups[0]
+            key = (self.members[m].rate, options["weight_decay"])
+            group = groups.setdefault(key, {**template, "lr": key[0], "weight_decay": key[1], "params": []})
+            group["params"].extend(slices)
+        self.optimizer.param_groups = list(groups.values())
+
+    @property
+    def spans(self) -> list[Span]:
+        """Runs of active members that share a datamodule."""
+        spans: list[Span] = []
+        owner = None
+        for row, m in enumerate(self.active):
+            if id(self.members[m].data) == owner:
+                spans[-1] = Span(spans[-1].start, row + 1)
+            else:
+                spans.append(Span(row, row + 1))
+                owner = id(self.members[m].data)
+        return spans
+
+    def fit(self, after_epoch: Callable[["PackedClassifier"], None] = lambda pack: None) -> None:
+        while self.active:
+            losses = self._train_epoch()
+            scores = self._validate()
+            self.epoch += 1
+            for row, m in enumerate(self.active):
+                mine = {"train/loss": losses[row].item(), **{name: values[row].item() for name, values in scores.items()}}
+                self.members[m].end_epoch(mine, lambda row=row: self.member_state(row))
+            self._drop_finished()
+            after_epoch(self)
+
+    def _train_epoch(self) -> Tensor:
+        """One pass over the training items of every member; returns each member's mean loss."""
+        spans = self.spans
+        loaders = [self.sources[id(self.members[self.active[span.start]].data)][0] for span in spans]
+        targets = [self._epoch_targets(span) for span in spans]
+        batches = []
+        for loader in loaders:
+            loader.sampler.set_epoch(self.epoch)
+            batches.append(list(loader.sampler))
+        total, items = torch.zeros(len(self.active), dtype=torch.float64), 0
+        for start in range(0, len(batches[0]), CHUNK):
+            chunk = [order[start : start + CHUNK] for order in batches]
+            sizes = [len(index) for index in chunk[0]]
+            inputs = [loader.prepare(torch.cat(order), self.epoch).split(sizes) for loader, order in zip(loaders, chunk, strict=True)]
+            wanted = [table[:, rows[torch.cat(order)]].split(sizes, 1) for (table, rows), order in zip(targets, chunk, strict=True)]
+            for number, size in enumerate(sizes):
+                step = self.epoch * len(batches[0]) + start + number
+                loss = self._step([part[number] for part in inputs], torch.cat([part[number] for part in wanted]), spans, step)
+                total += loss.double() * size
+                items += size
+        return total / items
+
+    def _epoch_targets(self, span: Span) -> tuple[Tensor, Tensor]:
+        """The span's targets of this epoch as distributions [m, N, K], and the row of each item among the training items."""
+        members = [self.members[m] for m in self.active[span.start : span.stop]]
+        classes = members[0].data.num_classes
+        tables = [member.bound.targets(self.epoch) for member in members]
+        return torch.stack([t if t.is_floating_point() else F.one_hot(t, classes).float() for t in tables]), members[0].data.training_row
+
+    def _step(self, inputs: Sequence[Tensor], targets: Tensor, spans: Sequence[Span], step: int) -> Tensor:
+        first = self.members[self.active[0]]
+        torch.default_generator.manual_seed(int(generator(first.classifier.seed, "packed-dropout", step).integers(2**63)))
+        logits = self.network(inputs, spans, training=True)
+        losses = -(targets * logits.log_softmax(-1)).sum(-1).mean(-1)
+        losses.sum().backward()  # a member's loss depends on its own weights alone, so the gradients do not mix
+        self.optimizer.step()
+        return losses.detach()
+
+    @torch.no_grad()
+    def _validate(self) -> dict[str, Tensor]:
+        """Each active member's mean scores on its validation items."""
+        spans, rows = self.spans, []
+        for span in spans:
+            data = self.members[self.active[span.start]].data
+            _, inputs, index = self.sources[id(data)]
+            logits = self.span_logits(span, inputs)
+            people = data.annotator_probs[index].expand(len(logits), -1, -1)
+            probs = logits.double().softmax(-1)
+            rows.append([score(probs, people).mean(-1) for score in SCORES.values()])
+        return {name: torch.cat(parts) for name, parts in zip(SCORES, zip(*rows, strict=True), strict=True)}
+
+    def span_logits(self, span: Span, inputs: Tensor) -> Tensor:
+        view = PackedNetwork.__new__(PackedNetwork)
+        view.names, view._between = self.network.names, self.network._between
+        view.layers = [_Slice(layer, span) for layer in self.network.layers]  # pyright: ignore
+        return view([inputs], [Span(0, span.stop - span.start)])
+
+    def member_state(self, row: int) -> dict[str, Tensor]:
+        """An ordinary state dict of the active member at this row."""
+        return {f"network.{name}": tensor.detach()[row].clone() for name, tensor in self.network.tensors().items()}
+
+    def _drop_finished(self) -> None:
+        going = [row for row, m in enumerate(self.active) if not self.members[m].finished]
+        if len(going) == len(self.active):
+            self._set_rates()
+            return
+        rows = torch.tensor(going, dtype=torch.long)
+        self.active = [self.active[row] for row in going]
+        self.network.keep(rows)
+        self.moments = [moment[rows] for moment in self.moments]
+        if self.active:
+            self._attach()
+
+
+class _Slice:
+    """The layers of one span, for evaluation."""
+
+    def __init__(self, layer, span: Span):
+        self.weight, self.bias = layer.weight[span.start : span.stop], layer.bias[span.start : span.stop]
+
+
+SCORES = {
+    "val/soft_nll": functional.item_nll,
+    "val/kl": functional.item_kl,
+    "val/soft_brier": functional.item_brier,
+    "val/accuracy": functional.item_hit,
+}
+
+
+def _accepted(kind: type, options: dict[str, Any]) -> dict[str, Any]:
+    names = kind.__init__.__code__.co_varnames
+    return {key: value for key, value in options.items() if key in names}
+
+
+def _optimizer_state(kind: type, one: Tensor, two: Tensor, steps: int) -> dict[str, Any]:
+    if issubclass(kind, torch.optim.SGD):
+        return {"momentum_buffer": one}
+    return {"step": torch.tensor(float(steps)), "exp_avg": one, "exp_avg_sq": two}

@@ -1,0 +1,138 @@
+"""Many fully connected networks of one shape as one: their weights are stacked, a layer of all of them is one or few matmuls.
+
+Members that see the same batch form a span; their first layer is a single large matmul. Weight gradients are written straight into stacked
+buffers, because at such sizes the step is bound by memory traffic and a second pass over the weights would show.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lightning_modules.networks import Network
+
+
+class Span(NamedTuple):
+    """The members from `start` to `stop` see the same inputs."""
+
+    start: int
+    stop: int
+
+
+class StackedLinear:
+    """The linear layers at one depth of M networks: weight [M, out, in], bias [M, out], and a gradient buffer for each."""
+
+    def __init__(self, layers: Sequence[nn.Linear]):
+        self.weight = torch.stack([layer.weight.detach() for layer in layers]).requires_grad_()
+        self.bias = torch.stack([layer.bias.detach() for layer in layers]).requires_grad_()
+        self.weight.grad, self.bias.grad = torch.zeros_like(self.weight), torch.zeros_like(self.bias)
+
+    def keep(self, members: Tensor) -> None:
+        for name in ("weight", "bias"):
+            kept = getattr(self, name).detach()[members].requires_grad_()
+            kept.grad = torch.zeros_like(kept)
+            setattr(self, name, kept)
+
+
+class _SharedInputs(torch.autograd.Function):
+    """First layer: inputs [B, in] of each span to outputs [M, B, out]."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, bias: Tensor, layer: StackedLinear, spans: Sequence[Span], inputs: Sequence[Tensor]) -> Tensor:
+        ctx.layer, ctx.spans, ctx.inputs = layer, spans, inputs
+        _, size_out, size_in = weight.shape
+        outputs = []
+        for span, seen in zip(spans, inputs, strict=True):
+            wide = weight[span.start : span.stop].view(-1, size_in)
+            outputs.append((seen @ wide.t()).view(len(seen), -1, size_out).transpose(0, 1))
+        return torch.cat(outputs) + bias[:, None]
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor):
+        (gradient,) = upstream
+        layer: StackedLinear = ctx.layer
+        assert layer.weight.grad is not None
+        assert layer.bias.grad is not None
+        size_in = layer.weight.shape[2]
+        for span, seen in zip(ctx.spans, ctx.inputs, strict=True):
+            flat = gradient[span.start : span.stop].transpose(1, 2).reshape(-1, len(seen))
+            torch.mm(flat, seen, out=layer.weight.grad[span.start : span.stop].view(-1, size_in))
+        torch.sum(gradient, 1, out=layer.bias.grad)
+        return None, None, None, None, None
+
+
+class _OwnInputs(torch.autograd.Function):
+    """Later layers: inputs [M, B, in] to outputs [M, B, out]."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, layer: StackedLinear) -> Tensor:
+        ctx.layer = layer
+        ctx.save_for_backward(inputs)
+        return torch.baddbmm(bias[:, None], inputs, weight.transpose(1, 2))
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor):
+        (gradient,) = upstream
+        (inputs,) = ctx.saved_tensors
+        layer: StackedLinear = ctx.layer
+        assert layer.weight.grad is not None
+        assert layer.bias.grad is not None
+        torch.bmm(gradient.transpose(1, 2), inputs, out=layer.weight.grad)
+        torch.sum(gradient, 1, out=layer.bias.grad)
+        return torch.bmm(gradient, layer.weight), None, None, None
+
+
+class PackedNetwork:
+    """M networks of one shape, built from M ordinary ones and taken apart into ordinary state dicts again.
+
+    >>> from lightning_modules.networks import SimpleFFN
+    >>> members = [SimpleFFN((4,), 3), SimpleFFN((4,), 3)]
+    >>> packed, inputs = PackedNetwork(members), torch.ones(5, 4)
+    >>> torch.allclose(packed([inputs], [Span(0, 2)])[1], members[1](inputs), atol=1e-6)
+    True
+    """
+
+    def __init__(self, members: Sequence[Network]):
+        template = members[0]
+        self.names = [name for name, module in template.named_modules() if isinstance(module, nn.Linear)]
+        self.layers = [StackedLinear([member.get_submodule(name) for member in members]) for name in self.names]  # pyright: ignore
+        self._between = _modules_after_each_linear(template)
+
+    def __call__(self, inputs: Sequence[Tensor], spans: Sequence[Span], training: bool = False) -> Tensor:
+        """Logits [M, B, K] from the inputs of each span, [B, ...]."""
+        first = self.layers[0]
+        flat = [seen.reshape(len(seen), -1) for seen in inputs]
+        hidden: Tensor = _SharedInputs.apply(first.weight, first.bias, first, spans, flat)  # pyright: ignore
+        for layer, modules in zip(self.layers[1:], self._between, strict=True):
+            for module in modules:
+                hidden = module.train(training)(hidden)
+            hidden = _OwnInputs.apply(hidden, layer.weight, layer.bias, layer)  # pyright: ignore
+        return hidden
+
+    def keep(self, members: Tensor) -> None:
+        """Go on with these members alone."""
+        for layer in self.layers:
+            layer.keep(members)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The stacked weights by the names that they have in an ordinary network."""
+        pairs = zip(self.names, self.layers, strict=True)
+        return {f"{name}.{kind}": getattr(layer, kind) for name, layer in pairs for kind in ("weight", "bias")}
+
+
+def can_be_packed(network: Network) -> bool:
+    """Whether a network is a plain chain of linear layers with activations and dropout between them."""
+    kinds = (nn.Linear, nn.ReLU, nn.GELU, nn.Dropout, nn.Flatten, nn.Sequential, Network)
+    return all(isinstance(module, kinds) for module in network.modules())
+
+
+def _modules_after_each_linear(template: Network) -> list[list[nn.Module]]:
+    """The activations and dropouts between one linear layer and the next, in order."""
+    between: list[list[nn.Module]] = []
+    for module in template.modules():
+        if isinstance(module, nn.Linear):
+            between.append([])
+        elif isinstance(module, nn.ReLU | nn.GELU | nn.Dropout):
+            between[-1].append(module)
+    return between[:-1]

@@ -1,0 +1,157 @@
+"""Packed training: every member ends where it would have ended alone."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from lightning import Trainer
+from lightning.pytorch.callbacks import EarlyStopping as LightningEarlyStopping
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from datamodules import Digits, LabelSmoothing, MajorityVote, Multipass, SoftLabels, StochasticLabelSampling
+from lightning_modules import AnnotatorClassifier, CosineToEnd
+from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, ResNet18, SimpleFFN
+from lightning_modules.packed import EarlyStopping, Member, PackedClassifier
+from lightning_modules.packed_network import PackedNetwork, Span, can_be_packed
+from metrics import functional
+
+SHAPE = (1, 8, 8)
+QUIET: dict[str, Any] = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+
+
+def data_of(seed: int, delivery=None) -> Digits:
+    data = Digits(delivery=delivery or SoftLabels(), batch_size=100, seed=seed)
+    data.setup()
+    return data
+
+
+def adam(lr: float, weight_decay: float = 0.0, **rest) -> dict[str, Any]:
+    return {"optimizer": partial(torch.optim.Adam, lr=lr, weight_decay=weight_decay), **rest}
+
+
+def sgd(lr: float, **rest) -> dict[str, Any]:
+    return {"optimizer": partial(torch.optim.SGD, lr=lr, momentum=0.9, weight_decay=1e-3), **rest}
+
+
+PLATEAU = partial(ReduceLROnPlateau, patience=0, threshold=0.5, factor=0.1)
+SPECS = [
+    (0, SoftLabels(), adam(1e-3)),
+    (0, Multipass(), adam(1e-2, 1e-4)),
+    (0, StochasticLabelSampling(), adam(1e-3, scheduler=CosineToEnd)),
+    (3, MajorityVote(), adam(1e-3)),
+    (3, LabelSmoothing(), adam(3e-3, scheduler=PLATEAU)),
+]
+SGD_SPECS = [
+    (0, SoftLabels(), sgd(0.1)),
+    (0, Multipass(), sgd(0.03, scheduler=CosineToEnd)),
+    (5, SoftLabels(), sgd(0.1, scheduler=PLATEAU)),
+]
+
+
+def alone(seed: int, delivery, options, epochs: int, *callbacks) -> tuple[AnnotatorClassifier, Trainer]:
+    classifier = AnnotatorClassifier(SHAPE, 10, seed=seed, **options)
+    trainer = Trainer(max_epochs=epochs, accelerator="cpu", callbacks=list(callbacks), **QUIET)
+    trainer.fit(classifier, datamodule=data_of(seed, delivery))
+    return classifier, trainer
+
+
+def pack_of(specs, epochs: int, network, **rest) -> list[Member]:
+    shared = {seed: data_of(seed) for seed, _, _ in specs}
+    return [
+        Member(
+            AnnotatorClassifier(SHAPE, 10, seed=seed, network=network, **options),
+            shared[seed],
+            shared[seed].bind(delivery, None),
+            epochs,
+            **{key: make() for key, make in rest.items()},
+        )
+        for seed, delivery, options in specs
+    ]
+
+
+NETWORKS = {"simple": SimpleFFN, "deeper": DeeperFFN, "head": partial(MLPHead, hidden=32, dropout=0.0)}
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS.keys())
+@pytest.mark.parametrize("specs", [SPECS, SGD_SPECS], ids=["Adam", "SGD"])
+def test_a_member_ends_with_the_weights_of_its_solo_run(network, specs):
+    members = pack_of(specs, 3, network)
+    PackedClassifier(members).fit()
+    for member, (seed, delivery, options) in zip(members, specs, strict=True):
+        classifier, trainer = alone(seed, delivery, {**options, "network": network}, 3)
+        assert member.history[-1]["val/soft_nll"] == pytest.approx(trainer.callback_metrics["val/soft_nll"].item(), abs=1e-5)
+        assert member.history[-1]["train/loss"] == pytest.approx(trainer.callback_metrics["train/loss"].item(), abs=1e-5)
+        for name, value in classifier.state_dict().items():
+            torch.testing.assert_close(member.last_state[name], value, atol=1e-5, rtol=0)
+
+
+def test_members_stop_early_each_by_its_own_score():
+    specs = [(0, SoftLabels(), adam(rate)) for rate in (0.0, 1e-3, 0.3)]
+    members = pack_of(specs, 6, SimpleFFN, early_stopping=lambda: EarlyStopping(patience=2, min_delta=1e-3))
+    PackedClassifier(members).fit()
+    for member, (seed, delivery, options) in zip(members, specs, strict=True):
+        rule = LightningEarlyStopping("val/soft_nll", patience=2, min_delta=1e-3)
+        _, trainer = alone(seed, delivery, {**options, "network": SimpleFFN}, 6, rule)
+        assert len(member.history) == trainer.current_epoch
+    assert len(members[0].history) == 3
+    assert len({len(member.history) for member in members}) > 1
+
+
+def test_best_weights_are_those_of_the_least_validation_score():
+    members = pack_of([(0, MajorityVote(), adam(0.03)), (0, SoftLabels(), adam(1e-3))], 8, SimpleFFN)
+    PackedClassifier(members).fit()
+    for member in members:
+        scores = [epoch["val/soft_nll"] for epoch in member.history]
+        assert member.best_epoch == min(range(8), key=scores.__getitem__)
+        network = member.classifier.network
+        network.load_state_dict({name.removeprefix("network."): value for name, value in member.best_state.items()})
+        val = member.data.val_dataloader()
+        probs = network(val.prepare(val.sampler.items, 0)).double().softmax(-1)
+        assert functional.soft_nll(probs, member.data.annotator_probs[val.sampler.items]).item() == pytest.approx(min(scores), abs=1e-6)
+
+
+def test_shorter_runs_are_prefixes_of_longer_ones():
+    (long,) = pack_of([(0, Multipass(), adam(0.03))], 6, SimpleFFN)
+    long.stops = (2, 4, 6)
+    PackedClassifier([long]).fit()
+    for epochs in long.stops:
+        (short,) = pack_of([(0, Multipass(), adam(0.03))], epochs, SimpleFFN)
+        PackedClassifier([short]).fit()
+        best_epoch, state = long.at_stop[epochs]
+        assert best_epoch == short.best_epoch
+        assert all(torch.equal(value, state[name]) for name, value in short.best_state.items())
+
+
+def test_a_member_that_diverges_stops_alone():
+    specs = [
+        (0, SoftLabels(), sgd(0.1)),
+        (0, SoftLabels(), {"optimizer": partial(torch.optim.SGD, lr=1e30, momentum=0.9, weight_decay=1e-3)}),
+    ]
+    members = pack_of(specs, 3, SimpleFFN)
+    PackedClassifier(members).fit()
+    assert members[1].failed is not None
+    assert "epoch 0" in members[1].failed
+    assert members[0].failed is None
+    (undisturbed,) = pack_of(specs[:1], 3, SimpleFFN)
+    PackedClassifier([undisturbed]).fit()
+    for name, value in undisturbed.last_state.items():
+        torch.testing.assert_close(members[0].last_state[name], value, atol=1e-5, rtol=0)
+
+
+def test_dropout_differs_between_members_and_is_off_in_evaluation():
+    head = MLPHead((6,), 3, hidden=64, dropout=0.5)
+    packed = PackedNetwork([head, head])
+    inputs, spans = [torch.ones(4, 6)], [Span(0, 2)]
+    torch.manual_seed(0)
+    training = packed(inputs, spans, training=True)
+    assert not torch.allclose(training[0], training[1])
+    evaluation = packed(inputs, spans)
+    torch.testing.assert_close(evaluation[0], head.eval()(inputs[0]))
+    assert torch.equal(evaluation[0], evaluation[1])
+
+
+def test_which_networks_can_be_packed():
+    assert all(can_be_packed(make(SHAPE, 10)) for make in NETWORKS.values())
+    assert not can_be_packed(LeNet(SHAPE, 10))
+    assert not can_be_packed(ResNet18((3, 32, 32), 10, width=4))
