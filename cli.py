@@ -1,20 +1,24 @@
-"""The one door: `python cli.py fit|validate|test|predict --config configs/….yaml`. Everything it does is done elsewhere."""
+"""The one door: `python cli.py fit|validate|test|predict --config configs/….yaml`, or `study plan|run|report`. Everything it does is done elsewhere."""
 
 import logging
 import sys
 import warnings
 
 from errors import mistake_behind
+from studies.commands import study_command
 from studies.single_run import PluralityCLI, run_command
 
 
-def main(args: list[str] | None = None) -> PluralityCLI:
+def main(args: list[str] | None = None) -> PluralityCLI | None:
     """Run one command; a user's mistake ends as one sentence and exit code 2."""
     for chatter in ("lightning.pytorch.utilities.rank_zero", "lightning.fabric.utilities.seed"):
         logging.getLogger(chatter).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "The `srun` command is available on your system but is not used")
     warnings.filterwarnings("ignore", "`isinstance\\(treespec, LeafSpec\\)` is deprecated")  # Lightning 2.6 with torch 2.14
+    words = sys.argv[1:] if args is None else args
     try:
+        if words[:1] == ["study"]:
+            return study_command(words[1:])
         return run_command(args)
     except Exception as error:
         mistake = mistake_behind(error)

@@ -81,8 +81,8 @@ class TimedDigits(Digits):
         super().__init__(**kwargs)
         self.watch, self.stock = watch, stock
 
-    def bind(self, delivery: Delivery) -> BoundDelivery:
-        bound = super().bind(delivery)
+    def bind(self, delivery: Delivery, votes_per_item: int | None) -> BoundDelivery:
+        bound = super().bind(delivery, votes_per_item)
         bound.targets = partial(self.watch.time, "targets", bound.targets)  # pyright: ignore[reportAttributeAccessIssue]
         return bound
 

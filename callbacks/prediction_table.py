@@ -47,13 +47,17 @@ class PredictionTable(Callback):
         probs, target_probs, index = (values.cpu() for values in self._items.compute())
         if not trainer.is_global_zero:
             return
-        order = index.argsort()
-        splits = trainer.datamodule.corpus.splits  # pyright: ignore
-        content = BytesIO()
-        pq.write_table(prediction_table(probs[order], target_probs[order], index[order], splits), content)
-        path = Path(trainer.default_root_dir) / "predictions.parquet"
-        write_atomically(path, content.getvalue())
+        path = write_predictions(Path(trainer.default_root_dir), probs, target_probs, index, trainer.datamodule.corpus.splits)  # pyright: ignore
         print(f"{len(index)} items written to {path}")
+
+
+def write_predictions(folder: Path, probs: Tensor, target_probs: Tensor, index: Tensor, splits: dict[str, np.ndarray]) -> Path:
+    """`predictions.parquet` in a run's folder, in the order of the items."""
+    order = index.argsort()
+    content = BytesIO()
+    pq.write_table(prediction_table(probs[order], target_probs[order], index[order], splits), content)
+    write_atomically(folder / "predictions.parquet", content.getvalue())
+    return folder / "predictions.parquet"
 
 
 def prediction_table(probs: Tensor, target_probs: Tensor, index: Tensor, splits: dict[str, np.ndarray]) -> pa.Table:

@@ -22,28 +22,42 @@ class Results(Callback):
         if not trainer.is_global_zero:
             return
         metrics = {name.removeprefix("test/"): float(value) for name, value in sorted(trainer.callback_metrics.items())}
-        results = {**describe_run(trainer, pl_module), "metrics": metrics}
-        path = Path(trainer.default_root_dir) / "results.json"
-        write_atomically(path, json.dumps(results, indent=2) + "\n")
-        print_table(results, path)
+        data: Any = getattr(trainer, "datamodule", None)
+        folder = Path(trainer.default_root_dir)
+        about = describe_run(data, data.delivery, data.votes_per_item, pl_module.network, folder, trainer.ckpt_path)
+        write_results(folder, {**about, "metrics": metrics})
+        print_table({**about, "metrics": metrics}, folder / "results.json")
 
 
-def describe_run(trainer: Trainer, pl_module: LightningModule) -> dict[str, Any]:
+def describe_run(data: Any, delivery: Any, votes_per_item: int | None, network: Any, folder: Path, checkpoint: Any) -> dict[str, Any]:
     """All of a run that its numbers depend on and that fits in a few lines."""
-    data: Any = getattr(trainer, "datamodule", None)
     return {
-        "run": Path(trainer.default_root_dir).name,
+        "run": folder.name,
         "dataset": type(data).__name__,
         "simulated_annotators": data.simulated,
-        "delivery": describe_value(data.delivery),
-        "votes_per_item": data.votes_per_item,
+        "delivery": describe_value(delivery),
+        "votes_per_item": votes_per_item,
         "seed": data.seed,
-        "network": type(pl_module.network).__name__,
-        "parameters": sum(p.numel() for p in pl_module.network.parameters()),  # pyright: ignore
-        "checkpoint": str(trainer.ckpt_path) if trainer.ckpt_path else None,
+        "network": type(network).__name__,
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "checkpoint": str(checkpoint) if checkpoint else None,
         "test_items": len(data.corpus.splits["test"]),
         "versions": {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
     }
+
+
+def write_results(folder: Path, results: dict[str, Any]) -> None:
+    """The last file of a run to be written: where it is whole, the run is done."""
+    write_atomically(folder / "results.json", json.dumps(results, indent=2) + "\n")
+
+
+def read_results(folder: Path) -> dict[str, Any] | None:
+    """A finished run's results; None where there are none, or where the file was cut short and cannot be trusted."""
+    try:
+        results = json.loads((folder / "results.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return results if isinstance(results, dict) and isinstance(results.get("metrics"), dict) else None
 
 
 def describe_value(value: Any) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jsonargparse import lazy_instance
+from jsonargparse.typing import lazy_instance
 from lightning import LightningDataModule
 from torch import Tensor
 from torch.utils.data import Dataset

@@ -24,6 +24,9 @@ from randomness import generator
 CHUNK = 64  # batches that are prepared at once: enough to make Python's share small, few enough to keep memory flat
 
 
+KEPT = ("best_score", "best_epoch", "best_state", "at_stop", "history", "last_state", "failed", "rate")  # of a member, between epochs
+
+
 @dataclass
 class EarlyStopping:
     """Stop after `patience` epochs in a row without an improvement by more than `min_delta`, as Lightning's callback does."""
@@ -72,6 +75,21 @@ class Member:
     @property
     def stopped_early(self) -> bool:
         return self.early_stopping is not None and self.early_stopping.waited >= self.early_stopping.patience
+
+    def state_dict(self) -> dict[str, Any]:
+        state = {name: getattr(self, name) for name in KEPT}
+        stopping = (self.early_stopping.best, self.early_stopping.waited) if self.early_stopping else None
+        scheduler = self.scheduler.state_dict() if self.scheduler else None
+        return {**state, "stopping": stopping, "scheduler": scheduler}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name in KEPT:
+            setattr(self, name, state[name])
+        if self.early_stopping:
+            self.early_stopping.best, self.early_stopping.waited = state["stopping"]
+        if self.scheduler:
+            self.scheduler.load_state_dict(state["scheduler"])
+            self.optimizer.param_groups[0]["lr"] = self.rate
 
     def end_epoch(self, scores: dict[str, float], weights: Callable[[], dict[str, Tensor]]) -> None:
         """Take note of an epoch's scores; `weights` gives this member's weights where they are needed."""
@@ -235,6 +253,28 @@ class PackedClassifier:
     def member_state(self, row: int) -> dict[str, Tensor]:
         """An ordinary state dict of the active member at this row."""
         return {f"network.{name}": tensor.detach()[row].clone() for name, tensor in self.network.tensors().items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the rest of the training depends on, as plain data; to be taken between epochs."""
+        return {
+            "epoch": self.epoch,
+            "active": self.active,
+            "tensors": {name: tensor.detach() for name, tensor in self.network.tensors().items()},
+            "moments": self.moments,
+            "members": [member.state_dict() for member in self.members],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.epoch, self.active = state["epoch"], list(state["active"])
+        for member, its_state in zip(self.members, state["members"], strict=True):
+            member.load_state_dict(its_state)
+        self.network.keep(torch.tensor(self.active, dtype=torch.long))
+        with torch.no_grad():
+            for name, tensor in self.network.tensors().items():
+                tensor.copy_(state["tensors"][name])
+        self.moments = [moment.clone() for moment in state["moments"]]
+        if self.active:
+            self._attach()
 
     def _drop_finished(self) -> None:
         going = [row for row, m in enumerate(self.active) if not self.members[m].finished]

@@ -1,9 +1,14 @@
 """Resolved configs without running anything: what the command line would make of some options, as plain data."""
 
+import json
 from copy import deepcopy
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import yaml
+
+from callbacks.results import write_atomically
 from studies.single_run import PluralityCLI, make_cli
 
 
@@ -39,9 +44,19 @@ def resolve(options: list[str]) -> dict[str, Any]:
     return config
 
 
+def write_config(config: dict[str, Any], folder: Path) -> Path:
+    """Keep a run's resolved config beside its results, in a form that the command line takes."""
+    path = folder / "config.yaml"
+    plain = json.loads(json.dumps({key: value for key, value in config.items() if key not in ("ckpt_path", "weights_only")}))
+    for linked in (plain["model"], plain["data"].get("init_args", {})):
+        linked.pop("seed", None)
+    write_atomically(path, yaml.safe_dump(plain, sort_keys=False))
+    return path
+
+
 def leaves(config: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
     """Every value of a nested config by its path. A class and its options are one value, so that they change together."""
-    if isinstance(config, dict) and "class_path" not in config or path in (("data",), ("data", "init_args")):
+    if (isinstance(config, dict) and "class_path" not in config) or path in (("data",), ("data", "init_args")):
         return {leaf: value for key, part in config.items() for leaf, value in leaves(part, (*path, key)).items()}
     return {path: config}
 

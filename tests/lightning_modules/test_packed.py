@@ -155,3 +155,21 @@ def test_which_networks_can_be_packed():
     assert all(can_be_packed(make(SHAPE, 10)) for make in NETWORKS.values())
     assert not can_be_packed(LeNet(SHAPE, 10))
     assert not can_be_packed(ResNet18((3, 32, 32), 10, width=4))
+
+
+def test_a_pack_continues_exactly_from_its_saved_state(tmp_path):
+    def members():
+        return pack_of(SPECS, 6, SimpleFFN, early_stopping=lambda: EarlyStopping(patience=1, min_delta=0.12))
+
+    whole = members()
+    PackedClassifier(whole).fit(lambda pack: torch.save(pack.state_dict(), tmp_path / f"{pack.epoch}.pt"))
+    assert len({len(member.history) for member in whole}) > 1
+    for epoch in (1, 3, max(len(member.history) for member in whole)):
+        resumed = members()
+        pack = PackedClassifier(resumed)
+        pack.load_state_dict(torch.load(tmp_path / f"{epoch}.pt", weights_only=True))
+        pack.fit()
+        for before, after in zip(whole, resumed, strict=True):
+            assert before.history == after.history
+            assert all(torch.equal(value, after.last_state[name]) for name, value in before.last_state.items())
+            assert all(torch.equal(value, after.best_state[name]) for name, value in before.best_state.items())

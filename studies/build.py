@@ -1,0 +1,41 @@
+"""Objects from resolved configs, for packs: what LightningCLI would build, without its cost per run."""
+
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from datamodules import VoteDataModule
+from lightning_modules import AnnotatorClassifier
+
+
+def build(entry: Any) -> Any:
+    """Instantiate a `class_path` with its `init_args`, and those within them.
+
+    >>> build({"class_path": "datamodules.Mixup", "init_args": {"base": {"class_path": "datamodules.SoftLabels"}, "alpha": 0.5}})
+    Mixup(base=SoftLabels(), alpha=0.5)
+    """
+    if not isinstance(entry, dict) or "class_path" not in entry:
+        return entry
+    return class_of(entry)(**{name: build(value) for name, value in entry.get("init_args", {}).items()})
+
+
+def class_of(entry: dict[str, Any]) -> type:
+    module, _, name = entry["class_path"].rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def build_data(config: dict[str, Any]) -> VoteDataModule:
+    data = build(config["data"])
+    data.prepare_data()
+    data.setup()
+    return data
+
+
+def build_classifier(config: dict[str, Any], data: VoteDataModule) -> AnnotatorClassifier:
+    model = config["model"]
+    parts = {
+        name: partial(class_of(model[name]), **model[name].get("init_args", {}))
+        for name in ("network", "optimizer", "scheduler")
+        if model.get(name)
+    }
+    return AnnotatorClassifier(data.input_shape, data.num_classes, seed=model["seed"], **parts)

@@ -1,0 +1,66 @@
+"""`python cli.py study plan|run|report STUDY.yaml`: what a user does with a study."""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from callbacks.results import read_results
+from studies.local_launcher import is_done, launch
+from studies.packing import Job, jobs_of
+from studies.study import Study
+
+
+def study_command(arguments: list[str]) -> None:
+    options = _parse(arguments)
+    study, runs = Study.load(options.study), Path(options.runs)
+    console = Console()
+    processes = options.processes or os.cpu_count() or 1
+    cells = study.runs()
+    jobs = jobs_of(cells, processes)
+    threads = max(1, (os.cpu_count() or 1) // min(processes, len(jobs)))
+    if options.command == "plan":
+        plan(study, jobs, runs, console)
+    elif options.command == "run":
+        failures = launch(study, jobs, runs, processes, threads, console)
+        done = sum(read_results(run.folder(runs)) is not None for run in cells)
+        console.print(f"{done} of {len(cells)} runs are done, in {runs}")
+        for failure in failures:
+            console.print(f"failed: {failure}", style="red", soft_wrap=True, markup=False)
+        if failures:
+            sys.exit(1)
+    else:
+        from studies.report import write_report
+
+        console.print(f"report: {write_report(study, runs, runs / f'{study.name}-report')}", soft_wrap=True)
+
+
+def plan(study: Study, jobs: list[Job], runs: Path, console: Console) -> None:
+    """List what there is to do, how it will be done and why."""
+    table = Table(title=f"{study.name}: {sum(len(job.runs) for job in jobs)} runs", title_justify="left")
+    for heading in ("job", "runs", "done", "how", "why"):
+        table.add_column(heading, justify="right" if heading in ("runs", "done") else "left")
+    packs = [job for job in jobs if job.packed]
+    for job in packs:
+        done = sum(read_results(run.folder(runs)) is not None for run in job.runs)
+        table.add_row(job.name, str(len(job.runs)), str(done), "packed in one process", job.why)
+    reasons = Counter(job.why for job in jobs if not job.packed)
+    for why, count in reasons.items():
+        done = sum(is_done(job, runs) for job in jobs if not job.packed and job.why == why)
+        table.add_row("one by one", str(count), str(done), "one process per run", why)
+    console.print(table)
+    left = sum(len(job.runs) for job in jobs if not is_done(job, runs))
+    console.print(f"{left} runs are left to do; start them with: python cli.py study run {study.path}", soft_wrap=True)
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="cli.py study", description=__doc__)
+    parser.add_argument("command", choices=("plan", "run", "report"))
+    parser.add_argument("study", help="a YAML of configs/studies")
+    parser.add_argument("--runs", default="runs", help="where runs are kept")
+    parser.add_argument("--processes", type=int, help="processes side by side; by default one per core")
+    return parser.parse_args(arguments)

@@ -1,0 +1,97 @@
+"""A job in a process of its own: `python -m studies.job JOB.json`. It ends with its parent, holds its runs, and writes its progress."""
+
+import ctypes
+import fcntl
+import json
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from callbacks.results import read_results, write_atomically
+from errors import mistake_behind
+from studies.packing import Job
+from studies.study import Run
+
+
+def write_job(job: Job, folder: Path, runs: Path, predict: bool, threads: int) -> Path:
+    """Describe a job for the process that will do it."""
+    listed = [{"name": run.name, "config": run.config, "factors": run.factors} for run in job.runs]
+    content = {"runs": listed, "packed": job.packed, "folder": str(runs), "predict": predict, "threads": threads, "why": job.why}
+    path = folder / f"{job.name}.json"
+    write_atomically(path, json.dumps(content))
+    return path
+
+
+def do_job(path: Path) -> dict[str, str]:
+    """Do what is left of a job; returns the failures by run name."""
+    content = json.loads(path.read_text())
+    torch.set_num_threads(content["threads"])
+    runs, folder = [Run(**run) for run in content["runs"]], Path(content["folder"])
+    with ExitStack() as stack:
+        for run in sorted(runs, key=lambda run: run.name):
+            stack.enter_context(hold(run.folder(folder)))
+        if all(read_results(run.folder(folder)) for run in runs):
+            return {}
+        if content["packed"]:
+            from studies.pack_job import run_pack
+
+            return run_pack(runs, folder, path.with_suffix(".pt"), content["predict"], lambda share: report(path, share))
+        return run_alone(runs[0], folder, content["predict"])
+
+
+def run_alone(run: Run, folder: Path, predict: bool) -> dict[str, str]:
+    """One run through Lightning, continued from its own checkpoint where there is one."""
+    from studies.configuration import write_config
+    from studies.single_run import run_command
+
+    options = ["--config", str(write_config(run.config, run.folder(folder))), "--trainer.default_root_dir", str(folder)]
+    options += ["--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"]
+    for command in ("fit", "test", *(["predict"] if predict else [])):
+        run_command([command, *options])
+    return {}
+
+
+class hold:
+    """Hold a run's folder against other processes, also of other studies; released when the process ends, however it ends."""
+
+    def __init__(self, folder: Path):
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = open(folder / ".lock", "w")  # noqa: SIM115
+
+    def __enter__(self):
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *error: Any):
+        self._file.close()
+
+
+def report(path: Path, share: float) -> None:
+    path.with_suffix(".progress").write_text(f"{share:.4f}")
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask Linux to kill this process when its launcher ends, so that no orphan goes on writing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+        if os.getppid() != parent:
+            sys.exit("the launcher has ended")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        die_with_parent(int(sys.argv[2]))
+    try:
+        failures = do_job(Path(sys.argv[1]))
+    except Exception as error:
+        mistake = mistake_behind(error)
+        if mistake is None:
+            raise
+        sys.exit(f"error: {mistake}")
+    for name, reason in failures.items():
+        print(f"failed: {name}: {reason}")
+    sys.exit(3 if failures else 0)

@@ -1,0 +1,112 @@
+"""One pack of a study: build its members, train them as one, and leave each as an ordinary run."""
+
+import json
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from callbacks.prediction_table import write_predictions
+from callbacks.results import describe_run, write_atomically, write_results
+from lightning_modules.packed import EarlyStopping, Member, PackedClassifier
+from metrics import every_metric
+from studies.build import build, build_classifier, build_data
+from studies.configuration import write_config
+from studies.packing import without_epochs
+from studies.runs import best_checkpoint
+from studies.study import Run
+
+SAVE_EVERY = 20.0  # seconds between saved states of a pack
+
+
+def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress: Callable[[float], None]) -> dict[str, str]:
+    """Train a pack and write every run; returns the failures by run name. `state` is where an interrupted pack is continued from."""
+    members, owners = build_members(runs)
+    pack = PackedClassifier(members)
+    if state.exists():
+        pack.load_state_dict(torch.load(state, weights_only=True))
+    saved = time.monotonic()
+
+    def after_epoch(pack: PackedClassifier) -> None:
+        nonlocal saved
+        progress(sum(len(m.history) if not m.finished else m.max_epochs for m in members) / sum(m.max_epochs for m in members))
+        if time.monotonic() - saved > SAVE_EVERY:
+            content = BytesIO()
+            torch.save(pack.state_dict(), content)
+            write_atomically(state, content.getvalue())
+            saved = time.monotonic()
+
+    pack.fit(after_epoch)
+    failures = {}
+    for member, owned in zip(members, owners, strict=True):
+        for run in owned:
+            if member.failed:
+                failures[run.name] = member.failed
+            else:
+                write_member(member, run, run.folder(folder), predict)
+    state.unlink(missing_ok=True)
+    return failures
+
+
+def build_members(runs: list[Run]) -> tuple[list[Member], list[list[Run]]]:
+    """A member for each run, or for several that are prefixes of the longest of them; members of one seed share their data."""
+    together: dict[str, list[Run]] = {}
+    for run in runs:
+        together.setdefault(without_epochs(run.config) or run.name, []).append(run)
+    shared: dict[str, Any] = {}
+    members, owners = [], []
+    for owned in sorted(together.values(), key=lambda owned: owned[0].config["seed_everything"]):
+        longest = max(owned, key=lambda run: run.config["trainer"]["max_epochs"])
+        arguments = longest.config["data"]["init_args"]
+        key = repr({name: value for name, value in arguments.items() if name not in ("delivery", "votes_per_item")})
+        data = shared.setdefault(key, None) or build_data(longest.config)
+        shared[key] = data
+        bound = data.bind(build(arguments.get("delivery")), arguments.get("votes_per_item"))
+        stops = tuple(sorted(run.config["trainer"]["max_epochs"] for run in owned))
+        classifier = build_classifier(longest.config, data)
+        members.append(Member(classifier, data, bound, stops[-1], early_stopping(longest.config), stops))
+        owners.append(owned)
+    return members, owners
+
+
+def early_stopping(config: dict[str, Any]) -> EarlyStopping | None:
+    for callback in config["trainer"].get("callbacks") or []:
+        return EarlyStopping(callback["init_args"]["patience"], callback["init_args"]["min_delta"])
+    return None
+
+
+def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
+    """Checkpoint, config, history and, last of all, results: as if the run had been alone."""
+    epochs = run.config["trainer"]["max_epochs"]
+    best_epoch, state = member.at_stop.get(epochs, (member.best_epoch, member.best_state))
+    checkpoint = best_checkpoint(folder)
+    content = BytesIO()
+    torch.save({"state_dict": state, "epoch": best_epoch, "pytorch-lightning_version": version("lightning")}, content)
+    write_config(run.config, folder)
+    write_atomically(checkpoint, content.getvalue())
+    write_atomically(folder / "history.json", json.dumps(member.history[:epochs], indent=1) + "\n")
+    network, data = member.classifier.network, member.data
+    network.load_state_dict({name.removeprefix("network."): value for name, value in state.items()})
+    arguments = run.config["data"]["init_args"]
+    about = describe_run(data, build(arguments.get("delivery")), arguments.get("votes_per_item"), network, folder, checkpoint)
+    metrics = every_metric("")
+    probs, people, _ = predictions(network, data, data.corpus.splits["test"])
+    metrics.update(probs, people)
+    if predict:
+        write_predictions(folder, *predictions(network, data, np.arange(len(data.corpus.votes))), data.corpus.splits)
+    write_results(folder, {**about, "metrics": {name: float(value) for name, value in sorted(metrics.compute().items())}})
+
+
+@torch.no_grad()
+def predictions(network: torch.nn.Module, data: Any, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+    """Predicted and annotator distributions of these items, computed batch by batch as a solo run would."""
+    network.eval()
+    batches = [(network(inputs).double().softmax(-1), index) for inputs, index in data.loader(rows, training=False)]
+    index = torch.cat([index for _, index in batches])
+    return torch.cat([probs for probs, _ in batches]), data.annotator_probs[index], index

@@ -1,0 +1,116 @@
+"""Which runs train together: members of equal shape form packs, all others run one by one; each says why."""
+
+import hashlib
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from studies.study import Run
+
+NETWORKS = {"SimpleFFN", "DeeperFFN", "MLPHead"}
+OPTIMIZERS = {"Adam", "AdamW", "SGD"}
+SCHEDULERS = {"CosineToEnd", "ReduceLROnPlateau"}
+PLAIN = {  # options of the trainer that a pack does not know: they must be left at their defaults
+    "precision": (None, "32-true", "32"),
+    "gradient_clip_val": (None,),
+    "accumulate_grad_batches": (None, 1),
+    "limit_train_batches": (None, 1.0),
+    "limit_val_batches": (None, 1.0),
+    "overfit_batches": (None, 0.0),
+    "check_val_every_n_epoch": (None, 1),
+    "val_check_interval": (None, 1.0),
+    "max_steps": (None, -1),
+    "min_epochs": (None,),
+    "min_steps": (None,),
+}
+LARGEST = 72  # members of one pack: more would gain little and need much memory
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one process does: train a pack, or one run."""
+
+    runs: list[Run]
+    packed: bool
+    why: str
+
+    @property
+    def name(self) -> str:
+        """The same for the same runs, so that an interrupted pack finds its own state."""
+        digest = hashlib.sha256("\n".join(run.name for run in self.runs).encode()).hexdigest()[:10]
+        return f"pack-{digest}" if self.packed else self.runs[0].name
+
+
+def why_alone(config: dict[str, Any]) -> str | None:
+    """Why a run cannot be packed; None where it can."""
+    model, trainer = config["model"], config["trainer"]
+    network, optimizer, scheduler = (_class(model.get(part)) for part in ("network", "optimizer", "scheduler"))
+    delivery = _class(config["data"]["init_args"].get("delivery"))
+    if network not in NETWORKS:
+        return f"{network} does not pack well (convolutions or BatchNorm)"
+    if optimizer not in OPTIMIZERS or model["optimizer"]["init_args"].get("amsgrad") or model["optimizer"]["init_args"].get("dampening"):
+        return f"{optimizer} with these options has no packed form"
+    if scheduler not in SCHEDULERS | {None}:
+        return f"{scheduler} has no packed form"
+    if delivery == "Mixup":
+        return "Mixup changes the inputs, so its members share no batch"
+    for callback in trainer.get("callbacks") or []:
+        if _class(callback) != "EarlyStopping" or callback["init_args"].get("monitor") != "val/soft_nll":
+            return f"the callback {_class(callback)} may look into training"
+    for option, plain in PLAIN.items():
+        if trainer.get(option) not in plain:
+            return f"trainer.{option} is set"
+    return None
+
+
+def jobs_of(runs: Sequence[Run], processes: int) -> list[Job]:
+    """Cut a study's runs into jobs.
+
+    The cut depends on the whole study, never on what is already done: a pack that is run again after an interruption has the same
+    members and so the same arithmetic, to the last bit.
+    """
+    groups: dict[str, list[Run]] = {}
+    alone: list[Job] = []
+    for run in runs:
+        reason = why_alone(run.config)
+        if reason is None:
+            groups.setdefault(_shape(run.config), []).append(run)
+        else:
+            alone.append(Job([run], packed=False, why=reason))
+    packs = [Job(part, packed=True, why="members of equal shape") for group in groups.values() for part in _parts(group, processes)]
+    return packs + alone
+
+
+def _parts(group: list[Run], processes: int) -> list[list[Run]]:
+    """Cut a group into packs along its seeds (members of one seed share batches), enough for all processes and none too large."""
+    by_seed: dict[Any, list[Run]] = {}
+    for run in group:
+        by_seed.setdefault(run.config["seed_everything"], []).append(run)
+    seeds = list(by_seed)
+    wanted = max(-(-len(group) // LARGEST), min(processes, len(seeds)))
+    cuts = [seeds[i * len(seeds) // wanted : (i + 1) * len(seeds) // wanted] for i in range(wanted)]
+    parts = [[run for seed in cut for run in by_seed[seed]] for cut in cuts if cut]
+    return [part[start : start + LARGEST] for part in parts for start in range(0, len(part), LARGEST)]
+
+
+def _class(entry: Any) -> str | None:
+    return entry["class_path"].rsplit(".")[-1] if isinstance(entry, dict) else None
+
+
+def _shape(config: dict[str, Any]) -> str:
+    """What members of a pack have in common: all but seed, delivery, votes, learning rate, weight decay, schedule, stopping and epochs."""
+    common = deepcopy({"data": config["data"], "network": config["model"]["network"], "optimizer": config["model"]["optimizer"]})
+    for option in ("seed", "delivery", "votes_per_item", "root", "num_workers"):
+        common["data"]["init_args"].pop(option, None)
+    for option in ("lr", "weight_decay"):
+        common["optimizer"]["init_args"].pop(option, None)
+    return repr(common)
+
+
+def without_epochs(config: dict[str, Any]) -> str | None:
+    """Runs with an equal answer differ only in where they stop, so that shorter ones are prefixes; None where the total matters."""
+    if _class(config["model"].get("scheduler")) == "CosineToEnd":
+        return None
+    trainer = {key: value for key, value in config["trainer"].items() if key != "max_epochs"}
+    return repr((config["seed_everything"], config["data"], config["model"], trainer))

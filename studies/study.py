@@ -1,0 +1,165 @@
+"""A study: one YAML that names grids of runs, expanded to resolved configs. Equal runs, in one study or two, are one run."""
+
+import itertools
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from errors import InputError, OptionError
+from studies.configuration import differences, resolve, with_changes
+from studies.runs import run_name
+
+KEYS = {"name", "title", "configs", "options", "grids", "paired", "predict", "report"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cell of a study: its resolved config, and the level of every factor by which it came about, for each grid it belongs to."""
+
+    name: str
+    config: dict[str, Any] = field(repr=False)
+    factors: dict[str, dict[str, Any]]  # grid -> factor -> level
+
+    def folder(self, runs: Path) -> Path:
+        return runs / self.name
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study's YAML says.
+
+    A grid maps factors to their levels. A factor is either an option (`data.delivery: [SoftLabels, Multipass]`) or a name of the author's own
+    whose levels each set several options (`dataset: {digits: {data: Digits, ...}, ...}`). Factors under `paired` (the seed, as a rule)
+    tie runs together: those that agree in them share split, initial weights and batch order, and are compared pairwise.
+    """
+
+    name: str
+    path: Path
+    configs: list[str]
+    grids: dict[str, dict[str, Any]]
+    title: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    paired: list[str] = field(default_factory=lambda: ["seed_everything"])
+    predict: bool = False  # also keep every run's predictions, item by item
+    report: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Study":
+        path = Path(path)
+        try:
+            content = yaml.safe_load(path.read_text())
+        except (OSError, yaml.YAMLError) as error:
+            raise InputError(f"{path} cannot be read as a study ({type(error).__name__}); it must be a YAML file.") from error
+        if not isinstance(content, dict) or not {"name", "configs", "grids"} <= content.keys() <= KEYS:
+            raise InputError(
+                f"{path} must have the entries name, configs and grids, and may have {', '.join(sorted(KEYS - {'name', 'configs', 'grids'}))}."
+            )
+        for grid, factors in content["grids"].items():
+            empty = [factor for factor, levels in (factors or {}).items() if not levels]
+            if not factors or empty:
+                raise InputError(
+                    f"{path}: the grid {grid} is empty{f' ({empty[0]} has no levels)' if empty else ''}; a grid needs factors with levels."
+                )
+        return cls(path=path, **content)
+
+    def runs(self) -> list[Run]:
+        """Every distinct run, in the order of the YAML."""
+        found: dict[str, Run] = {}
+        for grid in self.grids:
+            for name, config, levels in self._cells(grid):
+                run = found.setdefault(name, Run(name, config, {}))
+                run.factors[grid] = levels
+        return list(found.values())
+
+    def _cells(self, grid: str):
+        """Expand one grid. Each level is parsed once, not once per cell; only factors that touch the same option are parsed together."""
+        fixed = [option for path in self.configs for option in ("--config", path)] + _arguments(self.options)
+        base = self._resolve(fixed, grid, {})
+        factors = {name: _levels(name, levels) for name, levels in self.grids[grid].items()}
+        alone = {
+            (name, label): change
+            for name, levels in factors.items()
+            for label, change in self._level_changes(name, levels, fixed, base, grid).items()
+        }
+        touched = {name: {path for label in levels for path in alone[name, label]} for name, levels in factors.items()}
+        blocks = _joined(list(factors), touched)
+        changes = {block: self._block_changes(block, factors, fixed, base, alone, grid) for block in blocks}
+        for choice in itertools.product(*(changes[block] for block in blocks)):
+            levels = {name: label for block, labels in zip(blocks, choice, strict=True) for name, label in zip(block, labels, strict=True)}
+            merged: dict[tuple[str, ...], Any] = {}
+            for block, labels in zip(blocks, choice, strict=True):
+                merged |= changes[block][labels]
+            config = with_changes(base, merged)
+            yield run_name(config), config, {name: levels[name] for name in factors}
+
+    def _level_changes(self, name, levels, fixed, base, grid) -> dict[Any, dict]:
+        """What each level of a factor changes. Of a long list of numbers (seeds) two are parsed; the others go where those two went."""
+
+        def parsed(label):
+            return differences(base, self._resolve(fixed + _arguments(levels[label]), grid, {name: label}))
+
+        labels = list(levels)
+        numbers = [label for label in labels if type(label) is int]
+        if len(numbers) == len(labels) > 2:
+            ends = {label: parsed(label) for label in (min(labels), max(labels))}
+            paths = {path for change in ends.values() for path in change}
+            if all(value == label for label, change in ends.items() for value in change.values()):
+                return {label: {path: label for path in paths} for label in labels}
+        return {label: parsed(label) for label in labels}
+
+    def _block_changes(self, block, factors, fixed, base, alone, grid) -> dict[tuple, dict]:
+        if len(block) == 1:
+            (name,) = block
+            return {(label,): alone[name, label] for label in factors[name]}
+        combined = {}
+        for labels in itertools.product(*(factors[name] for name in block)):
+            chosen = [option for name, label in zip(block, labels, strict=True) for option in _arguments(factors[name][label])]
+            combined[labels] = differences(base, self._resolve(fixed + chosen, grid, dict(zip(block, labels, strict=True))))
+        return combined
+
+    def _resolve(self, options: list[str], grid: str, levels: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return resolve(options)
+        except OptionError as error:
+            where = f", {', '.join(f'{name} = {label}' for name, label in levels.items())}" if levels else ""
+            raise InputError(f"{self.path}, grid {grid}{where}: {error}") from error
+
+
+def _levels(name: str, levels: Any) -> dict[Any, dict[str, Any]]:
+    """Each level's label and the options that it sets."""
+    if isinstance(levels, dict):
+        return levels
+    return {_label(value): {name: value} for value in levels}
+
+
+def _label(value: Any) -> Any:
+    """A level as it appears in tables: a class by its name and options, anything else as it is.
+
+    >>> _label({"class_path": "StochasticLabelSampling", "init_args": {"resample_every": 5}})
+    'StochasticLabelSampling(resample_every=5)'
+    """
+    if isinstance(value, dict) and "class_path" in value:
+        options = ", ".join(f"{key}={option}" for key, option in value.get("init_args", {}).items())
+        return f"{value['class_path']}({options})" if options else value["class_path"]
+    return value
+
+
+def _arguments(options: dict[str, Any]) -> list[str]:
+    """Options as the command line takes them."""
+    return [word for name, value in options.items() for word in (f"--{name}", value if isinstance(value, str) else json.dumps(value))]
+
+
+def _joined(names: list[str], touched: dict[str, set]) -> list[tuple[str, ...]]:
+    """Group factors that touch a common option; the others stay alone."""
+    blocks: list[tuple[list[str], set]] = []
+    for name in names:
+        paths = set(touched[name])
+        members = [name]
+        for block in [b for b in blocks if b[1] & paths]:
+            blocks.remove(block)
+            members, paths = block[0] + members, paths | block[1]
+        blocks.append((members, paths))
+    return [tuple(members) for members, _ in blocks]
