@@ -2,13 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-long lint bench clean
 
 demo: .venv/ready
 	$(BIN)/python -m studies.demo
 
 test: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-long: .venv/ready
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .

@@ -15,6 +15,7 @@ def main(args: list[str] | None = None) -> PluralityCLI | None:
         logging.getLogger(chatter).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "The `srun` command is available on your system but is not used")
     warnings.filterwarnings("ignore", "`isinstance\\(treespec, LeafSpec\\)` is deprecated")  # Lightning 2.6 with torch 2.14
+    warnings.filterwarnings("ignore", "LightningCLI.s args parameter is intended to run")
     words = sys.argv[1:] if args is None else args
     try:
         if words[:1] == ["study"]:

@@ -12,6 +12,7 @@ from rich.table import Table
 from callbacks.results import read_results
 from studies.local_launcher import is_done, launch
 from studies.packing import Job, jobs_of
+from studies.slurm_launcher import ClusterOptions, launch_on_slurm
 from studies.study import Study
 
 
@@ -26,7 +27,11 @@ def study_command(arguments: list[str]) -> None:
     if options.command == "plan":
         plan(study, jobs, runs, console)
     elif options.command == "run":
-        failures = launch(study, jobs, runs, processes, threads, console)
+        if options.launcher == "slurm":
+            cluster = ClusterOptions(options.partition, options.max_parallel, options.hours, options.cpus, options.gpus, options.tasks)
+            failures = launch_on_slurm(study, jobs, runs, cluster, console)
+        else:
+            failures = launch(study, jobs, runs, processes, threads, console)
         done = sum(read_results(run.folder(runs)) is not None for run in cells)
         console.print(f"{done} of {len(cells)} runs are done, in {runs}")
         for failure in failures:
@@ -63,4 +68,12 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("study", help="a YAML of configs/studies")
     parser.add_argument("--runs", default="runs", help="where runs are kept")
     parser.add_argument("--processes", type=int, help="processes side by side; by default one per core")
+    parser.add_argument("--launcher", choices=("local", "slurm"), default="local")
+    slurm = parser.add_argument_group("slurm")
+    slurm.add_argument("--partition")
+    slurm.add_argument("--max-parallel", type=int, default=256, help="tasks of the array that may run at once")
+    slurm.add_argument("--hours", type=float, default=24.0, help="time limit of a task; one that reaches it is requeued")
+    slurm.add_argument("--cpus", type=int, default=1, help="cores of a process")
+    slurm.add_argument("--gpus", type=int, default=0, help="GPUs of a task")
+    slurm.add_argument("--tasks", type=int, default=1, help="processes of a task, for runs with DDP")
     return parser.parse_args(arguments)

@@ -22,7 +22,7 @@ from studies.packing import without_epochs
 from studies.runs import best_checkpoint
 from studies.study import Run
 
-SAVE_EVERY = 20.0  # seconds between saved states of a pack
+SAVE_EVERY = 5.0  # seconds between saved states of a pack
 
 
 def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress: Callable[[float], None]) -> dict[str, str]:
@@ -97,7 +97,8 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     about = describe_run(data, build(arguments.get("delivery")), arguments.get("votes_per_item"), network, folder, checkpoint)
     metrics = every_metric("")
     probs, people, _ = predictions(network, data, data.corpus.splits["test"])
-    metrics.update(probs, people)
+    for batch in zip(probs.split(data.batch_size), people.split(data.batch_size), strict=True):
+        metrics.update(*batch)  # in the batches of a solo run, for the same sums to the last bit
     if predict:
         write_predictions(folder, *predictions(network, data, np.arange(len(data.corpus.votes))), data.corpus.splits)
     write_results(folder, {**about, "metrics": {name: float(value) for name, value in sorted(metrics.compute().items())}})

@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from callbacks import PredictionTable, Results, UncertaintyFigures
+from callbacks.results import read_results
 from datamodules import Delivery, VoteDataModule
 from errors import InputError, OptionError, parse_error
 from lightning_modules import AnnotatorClassifier
@@ -81,8 +82,13 @@ class PluralityCLI(LightningCLI):
         logger = TensorBoardLogger(self.run_dir, name="", version="")
         return super().instantiate_trainer(default_root_dir=self.run_dir, logger=logger, **kwargs)
 
-    def after_fit(self) -> None:
-        print(f"best checkpoint: {best_checkpoint(self.run_dir)}")
+    def fit(self, model: AnnotatorClassifier, **kwargs) -> None:
+        """Train, unless this very run is already trained and tested: nothing is done twice."""
+        if read_results(self.run_dir) is None:
+            self.trainer.fit(model, **kwargs)
+            print(f"best checkpoint: {best_checkpoint(self.run_dir)}")
+        else:
+            print(f"this run is done: {self.run_dir}; delete that folder to train it again")
 
 
 def run_command(args: list[str] | None = None) -> PluralityCLI:

@@ -65,7 +65,7 @@ runuser --user=munge -- munged --force --socket="$munge/socket" --key-file="$mun
 comes_up timeout 5 munge --no-input --socket="$munge/socket" || fail "munged does not answer" "$munge/munged.log"
 
 # cred_expire is how long a requeued job waits before it may start again: 120 s if not given, or if less than 5.
-# submitit names its files by job id: ids counted from the minutes since 1970 do not come back in a later session.
+# submitit names its files by job id: counted from the minutes since 1970, the ids of a later session are other ones.
 # config_overrides: the node has what stands here, whatever the machine has.
 cat >"$home/slurm.conf" <<CONF
 ClusterName=plurality

@@ -1,0 +1,68 @@
+"""The finished runs of a study, read from their `results.json`. What is cut short, or has no metrics, is not finished."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from callbacks.results import read_results
+from studies.study import Run, Study
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished run as one grid sees it: the levels of that grid's factors, and what was measured."""
+
+    run: str
+    folder: Path
+    factors: dict[str, Any]
+    metrics: dict[str, float]
+    results: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Every run that a study plans, and the results of those that are finished. Planning and reading happen once for all grids."""
+
+    planned: list[Run]
+    finished: dict[str, Record]  # run -> record; its factors are those of all grids together
+
+    @classmethod
+    def of(cls, study: Study, runs: Path) -> "Collection":
+        planned = study.runs()
+        finished = {}
+        for run in planned:
+            results = read_results(run.folder(runs))
+            if results is not None:
+                factors = {factor: level for levels in run.factors.values() for factor, level in levels.items()}
+                finished[run.name] = Record(run.name, run.folder(runs), factors, results["metrics"], results)
+        return cls(planned, finished)
+
+    def records(self, grid: str) -> list[Record]:
+        """The finished runs of one grid, in the order of the YAML."""
+        return [
+            Record(record.run, record.folder, run.factors[grid], record.metrics, record.results)
+            for run in self.planned
+            if grid in run.factors and (record := self.finished.get(run.name))
+        ]
+
+    def levels(self, grid: str) -> dict[str, list[Any]]:
+        """The levels of every factor of a grid in the order of the YAML, whether or not their runs are finished."""
+        found: dict[str, dict[Any, None]] = {}
+        for run in self.planned:
+            for factor, level in run.factors.get(grid, {}).items():
+                found.setdefault(factor, {})[level] = None
+        return {factor: list(levels) for factor, levels in found.items()}
+
+    @property
+    def missing(self) -> list[str]:
+        return [run.name for run in self.planned if run.name not in self.finished]
+
+
+def collect(study: Study, runs: Path, grid: str) -> list[Record]:
+    """The finished runs of one grid."""
+    return Collection.of(study, runs).records(grid)
+
+
+def missing(study: Study, runs: Path) -> list[str]:
+    """The names of runs that are not finished yet."""
+    return Collection.of(study, runs).missing

@@ -1,0 +1,67 @@
+"""How metrics and factors are called before people: names, which direction is better, how many digits mean something, units."""
+
+from dataclasses import dataclass
+
+from studies.statistics import Better
+
+
+@dataclass(frozen=True)
+class Measure:
+    name: str
+    better: Better | None = None  # None: neither direction is, so nothing is set in bold
+    digits: int = 4
+    unit: str = ""
+
+    @property
+    def axis(self) -> str:
+        """The label of an axis.
+
+        >>> MEASURES["kl"].axis
+        'KL to annotators (nats), lower is better'
+        """
+        return self.name + (f" ({self.unit})" if self.unit else "") + (f", {self.better} is better" if self.better else "")
+
+    @property
+    def arrow(self) -> str:
+        return {"lower": " ↓", "higher": " ↑", None: ""}[self.better]
+
+
+_DETECTORS = {"energy": "energy", "msp": "MSP", "odin": "ODIN", "entropy": "entropy", "margin": "logit margin", "knn": "KNN"}
+_OOD = {"svhn": "SVHN", "cifar100": "CIFAR-100"}
+
+MEASURES = {
+    "soft_nll": Measure("Soft NLL", "lower", unit="nats"),
+    "kl": Measure("KL to annotators", "lower", unit="nats"),
+    "soft_brier": Measure("Soft Brier", "lower"),
+    "accuracy": Measure("Hard accuracy", "higher", unit="share of items"),
+    "entropy_spearman": Measure("Entropy correlation (Spearman)", "higher"),
+    "entropy_pearson": Measure("Entropy correlation (Pearson)", "higher"),
+    "ece": Measure("ECE, equal mass", "lower"),
+    "ece_annotators": Measure("ECE against annotators", "lower"),
+    "smooth_ece": Measure("Smooth ECE", "lower"),
+    "smooth_ece_annotators": Measure("Smooth ECE against annotators", "lower"),
+    "brier_reliability": Measure("Brier reliability", "lower"),
+    "brier_resolution": Measure("Brier resolution", "higher"),
+    "brier_uncertainty": Measure("Brier uncertainty"),
+    "hessian_max": Measure("Largest Hessian eigenvalue", "lower", digits=1),
+    "hessian_max_high": Measure("Largest Hessian eigenvalue, high disagreement", "lower", digits=1),
+    "hessian_trace": Measure("Hessian trace", "lower", digits=1),
+    "hessian_trace_high": Measure("Hessian trace, high disagreement", "lower", digits=1),
+} | {f"{key}_auroc_{score}": Measure(f"{ood} AUROC, {name}", "higher") for key, ood in _OOD.items() for score, name in _DETECTORS.items()}
+
+
+def measure(metric: str) -> Measure:
+    """A metric that is not listed is shown under its own name, and no direction is called better.
+
+    >>> measure("my_score")
+    Measure(name='my_score', better=None, digits=4, unit='')
+    """
+    return MEASURES.get(metric, Measure(metric))
+
+
+def factor_name(factor: str) -> str:
+    """
+    >>> factor_name("data.votes_per_item")
+    'votes per item'
+    """
+    return factor.rsplit(".", 1)[-1].replace("_", " ")

@@ -1,0 +1,137 @@
+"""Running a study: every run as if alone, failures told, two processes in turn, and nothing lost to kill -9."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from callbacks.results import read_results
+from cli import main
+
+ROOT = Path(__file__).parents[2]
+DIGITS = str(ROOT / "configs/digits.yaml")
+
+
+def write_study(folder: Path, epochs: int = 3, **content) -> Path:
+    path = folder / "study.yaml"
+    grids = {"main": {"data.delivery": ["SoftLabels", "Multipass"], "trainer.max_epochs": [2, epochs], "seed_everything": [0, 1]}}
+    path.write_text(yaml.safe_dump({"name": "small", "configs": [DIGITS], "grids": grids, **content}, sort_keys=False))
+    return path
+
+
+def command(study: Path, runs: Path) -> list[str]:
+    return [sys.executable, str(ROOT / "cli.py"), "study", "run", str(study), "--runs", str(runs)]
+
+
+def results(runs: Path) -> dict[str, str]:
+    """Every finished run's results, less the paths in them."""
+    return {path.parent.name: path.read_text().replace(str(runs), "") for path in runs.glob("*/results.json")}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight runs of a study: two deliveries, two lengths, two seeds."""
+    folder = tmp_path_factory.mktemp("study")
+    subprocess.run(command(write_study(folder), folder / "runs"), check=True, timeout=300, capture_output=True)
+    return folder
+
+
+def test_every_run_ends_as_if_it_had_been_alone(finished: Path, tmp_path: Path):
+    assert len(results(finished / "runs")) == 8
+    for delivery, epochs in (("Multipass", "3"), ("SoftLabels", "2")):
+        options = ["--config", DIGITS, "--data.delivery", delivery, "--trainer.max_epochs", epochs, "--seed_everything", "1"]
+        options += ["--trainer.default_root_dir", str(tmp_path), "--trainer.enable_progress_bar", "false", "--trainer.accelerator", "cpu"]
+        alone = main(["fit", *options]).run_dir
+        main(["test", *options])
+        packed = finished / "runs" / alone.name
+        mine, theirs = read_results(packed), read_results(alone)
+        assert mine
+        assert theirs
+        assert {**mine, "metrics": 0, "checkpoint": 0} == {**theirs, "metrics": 0, "checkpoint": 0}
+        assert mine["metrics"] == pytest.approx(theirs["metrics"], abs=1e-4)
+        weights = [torch.load(run / "checkpoints/best.ckpt", weights_only=True)["state_dict"] for run in (packed, alone)]
+        for name, value in weights[1].items():
+            torch.testing.assert_close(weights[0][name], value, atol=1e-5, rtol=0)
+
+
+def test_the_command_line_tests_a_packed_member_to_the_same_results(finished: Path):
+    run = next((finished / "runs").glob("digits-multipass-seed0-*"))
+    before = (run / "results.json").read_text()
+    main(
+        ["test", "--config", str(run / "config.yaml"), "--trainer.default_root_dir", str(finished / "runs"), "--trainer.accelerator", "cpu"]
+    )
+    assert (run / "results.json").read_text() == before
+
+
+def test_plan_says_what_is_done_and_what_is_left(finished: Path, capsys: pytest.CaptureFixture):
+    main(["study", "plan", str(finished / "study.yaml"), "--runs", str(finished / "runs")])
+    assert "0 runs are left to do" in capsys.readouterr().out
+    main(["study", "plan", str(finished / "study.yaml"), "--runs", str(finished / "elsewhere")])
+    assert "8 runs are left to do" in capsys.readouterr().out
+
+
+def test_a_result_cut_short_is_not_trusted_and_nothing_else_is_done_again(finished: Path):
+    runs = finished / "runs"
+    before = results(runs)
+    cut = next(runs.glob("digits-softlabels-seed0-*")) / "results.json"
+    other = next(runs.glob("digits-softlabels-seed1-*")) / "results.json"
+    untouched = other.stat().st_mtime_ns
+    cut.write_text(cut.read_text()[:40])
+    main(["study", "run", str(finished / "study.yaml"), "--runs", str(runs)])
+    assert results(runs) == before
+    assert other.stat().st_mtime_ns == untouched
+
+
+def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path: Path, capsys: pytest.CaptureFixture):
+    grids = {"main": {"model.optimizer": [{"class_path": "torch.optim.SGD", "init_args": {"lr": lr}} for lr in (0.1, 1e30)]}}
+    study = write_study(tmp_path, grids=grids, options={"trainer.max_epochs": 2})
+    with pytest.raises(SystemExit) as exit:
+        main(["study", "run", str(study), "--runs", str(tmp_path / "runs")])
+    assert exit.value.code == 1
+    output = capsys.readouterr().out
+    assert "1 of 2 runs are done" in output
+    assert "its loss was nan" in output
+    assert len(results(tmp_path / "runs")) == 1
+
+
+def test_two_processes_on_one_study_take_turns(tmp_path: Path):
+    study, runs = write_study(tmp_path), tmp_path / "runs"
+    pair = [subprocess.Popen(command(study, runs), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
+    outputs = [process.communicate(timeout=300)[0] for process in pair]
+    assert [process.returncode for process in pair] == [0, 0]
+    assert sum("is running this study; waiting" in output for output in outputs) == 1
+    assert len(results(runs)) == 8
+
+
+@pytest.mark.long
+def test_killed_ten_times_and_started_again_it_ends_with_the_same_bits(tmp_path: Path):
+    """Packs and a convolutional run, killed with SIGKILL at random moments; the children die with their parent."""
+    grids = {
+        "packed": {"data.delivery": ["SoftLabels", "Multipass", "StochasticLabelSampling"], "seed_everything": [0, 1, 2]},
+        "alone": {"model.network": ["LeNet"], "seed_everything": [0, 1]},
+    }
+    study = write_study(tmp_path, grids=grids, options={"trainer.max_epochs": 12})
+    subprocess.run(command(study, tmp_path / "whole"), check=True, timeout=600, capture_output=True)
+    chance = random.Random(0)
+    killed = tmp_path / "killed"
+    for _ in range(10):
+        process = subprocess.Popen(command(study, killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(chance.uniform(8, 22))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    subprocess.run(command(study, killed), check=True, timeout=600, capture_output=True)
+    assert len(results(killed)) == 11
+    assert results(killed) == results(tmp_path / "whole")
+    for path in (tmp_path / "whole").glob("*/checkpoints/best.ckpt"):
+        other = killed / path.parents[1].name / "checkpoints/best.ckpt"
+        mine, theirs = (torch.load(p, weights_only=True)["state_dict"] for p in (path, other))
+        assert all(torch.equal(value, theirs[name]) for name, value in mine.items()), path
+    assert not json.dumps([str(path) for path in killed.rglob("*.part")]).strip("[]")

@@ -1,0 +1,66 @@
+"""Which runs train together, and why the others do not."""
+
+from pathlib import Path
+
+import pytest
+
+from studies.configuration import resolve
+from studies.packing import jobs_of, why_alone, without_epochs
+from studies.runs import run_name
+from studies.study import Run
+
+DIGITS = ["--config", str(Path(__file__).parents[2] / "configs/digits.yaml")]
+EARLY = ["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor", "val/soft_nll"]
+
+
+def run(*options: str) -> Run:
+    config = resolve([*DIGITS, *options])
+    return Run(run_name(config), config, {})
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ([], None),
+        (["--model.network", "MLPHead"], None),
+        (["--model.scheduler", "CosineToEnd"], None),
+        (EARLY, None),
+        (["--data.votes_per_item", "5"], None),
+        (["--model.network", "LeNet"], "LeNet does not pack well"),
+        (["--model.optimizer", "RMSprop"], "RMSprop with these options has no packed form"),
+        (["--model.optimizer.amsgrad", "true"], "Adam with these options has no packed form"),
+        (["--model.scheduler", "StepLR", "--model.scheduler.step_size", "3"], "StepLR has no packed form"),
+        (["--data.delivery", "Mixup"], "Mixup changes the inputs"),
+        (["--trainer.gradient_clip_val", "1.0"], "trainer.gradient_clip_val is set"),
+        (["--trainer.precision", "bf16-mixed"], "trainer.precision is set"),
+        (["--trainer.callbacks+=StochasticWeightAveraging", "--trainer.callbacks.swa_lrs", "0.1"], "StochasticWeightAveraging may look"),
+    ],
+)
+def test_each_run_says_why_it_cannot_be_packed(options: list[str], reason: str | None):
+    answer = why_alone(run(*options).config)
+    assert answer is None if reason is None else reason in (answer or "")
+
+
+def test_packs_hold_equal_shapes_and_keep_seeds_together():
+    runs = [run("--seed_everything", str(seed), "--data.delivery", name) for name in ("SoftLabels", "Multipass") for seed in range(4)]
+    runs += [run("--model.network", "DeeperFFN"), run("--model.network", "LeNet"), run("--data.batch_size", "32")]
+    jobs = jobs_of(runs, processes=2)
+    assert sorted(name for job in jobs for name in (r.name for r in job.runs)) == sorted(r.name for r in runs)
+    packs = [job for job in jobs if job.packed]
+    assert sorted(len(job.runs) for job in packs) == [1, 1, 4, 4]
+    for job in packs:
+        if len(job.runs) == 4:
+            assert sorted(r.config["seed_everything"] for r in job.runs) in ([0, 0, 1, 1], [2, 2, 3, 3])
+    assert [job.why for job in jobs if not job.packed] == ["LeNet does not pack well (convolutions or BatchNorm)"]
+
+
+def test_the_cut_and_the_names_depend_on_the_study_alone():
+    runs = [run("--seed_everything", str(seed)) for seed in range(4)]
+    assert [job.name for job in jobs_of(runs, 2)] == [job.name for job in jobs_of(runs, 2)]
+
+
+def test_epochs_are_prefixes_only_where_nothing_depends_on_the_total():
+    short, long = run("--trainer.max_epochs", "3"), run("--trainer.max_epochs", "9")
+    assert without_epochs(short.config) == without_epochs(long.config)
+    assert without_epochs(run("--trainer.max_epochs", "3", "--seed_everything", "1").config) != without_epochs(long.config)
+    assert without_epochs(run("--model.scheduler", "CosineToEnd").config) is None
