@@ -163,7 +163,10 @@ def to_tex(table: Table, section: Section) -> str:
 
 
 def to_html(table: Table, section: Section) -> str:
-    head = "".join(f'<th scope="col">{html.escape(heading(table, column, section))}</th>' for column in table.columns)
+    head = "".join(
+        f'<th scope="col">{html.escape(heading(table, column, section)).replace(" ↓", "&nbsp;↓").replace(" ↑", "&nbsp;↑")}</th>'
+        for column in table.columns
+    )
     text = [
         f'<div class="wide"><table><thead><tr><th scope="col">{html.escape(factor_name(table.spec.rows))}</th>{head}</tr></thead><tbody>'
     ]

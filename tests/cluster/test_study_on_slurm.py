@@ -1,0 +1,63 @@
+"""A study as a job array on a real Slurm: one task requeued, another killed, the command given again, and every result there exactly once."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.studies.test_launch import DIGITS, ROOT, results
+
+pytestmark = [pytest.mark.usefixtures("slurm"), pytest.mark.long]
+
+
+def command(study: Path, runs: Path, *options: str) -> list[str]:
+    return [sys.executable, str(ROOT / "cli.py"), "study", "run", str(study), "--runs", str(runs), *options]
+
+
+def states(array: str) -> dict[str, str]:
+    """The state of each task that is still in the queue."""
+    answer = subprocess.run(["squeue", "--noheader", "--array", "--format=%i %T", f"--jobs={array}"], capture_output=True, text=True)
+    return dict(line.split() for line in answer.stdout.splitlines())
+
+
+def until(condition: Callable[[], object], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.2)
+
+
+def test_a_requeued_and_a_killed_task_lose_nothing(tmp_path: Path):
+    study, runs = tmp_path / "study.yaml", tmp_path / "runs"
+    grids = {
+        "packed": {"data.delivery": ["SoftLabels", "Multipass"], "seed_everything": [0, 1]},
+        "alone": {"model.network": ["LeNet"], "seed_everything": [0, 1]},
+    }
+    content = {"name": "cluster", "configs": [DIGITS], "options": {"trainer.max_epochs": 25}, "grids": grids}
+    study.write_text(yaml.safe_dump(content, sort_keys=False))
+    slurm = command(study, runs, "--launcher", "slurm", "--partition", "gpu", "--max-parallel", "2")
+    first = subprocess.Popen(slurm, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    until((runs / ".studies/cluster/array").exists, 120)
+    array = (runs / ".studies/cluster/array").read_text()
+    until(lambda: list(states(array).values()).count("RUNNING") == 2, 60)
+    time.sleep(8)
+    running = sorted(task for task, state in states(array).items() if state == "RUNNING")
+    subprocess.run(["scontrol", "requeue", running[0]], check=True)
+    subprocess.run(["scancel", "--signal=KILL", "--full", running[1]], check=True)
+    output = first.communicate(timeout=300)[0]
+    assert first.returncode == 1, output
+    assert "has no results" in output
+    before = results(runs)
+    assert 0 < len(before) < 6
+    again = subprocess.run(slurm, capture_output=True, text=True, timeout=300)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "6 of 6 runs are done" in again.stdout
+    after = results(runs)
+    assert len(after) == 6
+    assert {name: after[name] for name in before} == before
+    subprocess.run(command(study, tmp_path / "here"), check=True, timeout=300, capture_output=True)
+    assert after == results(tmp_path / "here")
