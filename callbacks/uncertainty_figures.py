@@ -88,3 +88,13 @@ def draw_entropies(axes: Axes, probs: Tensor, target_probs: Tensor) -> None:
         axes.plot(*zip(*means, strict=True), color=ORANGE, marker="o", markersize=4, linewidth=1.5, label=f"mean; Spearman {rho:.2f}")
         axes.legend(loc="upper left", frameon=False, fontsize=8)
     axes.set(xlabel="annotators' entropy (nats)", ylabel="model's entropy (nats)", xlim=(-0.05, limit), ylim=(-0.05, limit * 1.02))
+
+
+def draw_entropy_curve(axes: Axes, probs: Tensor, target_probs: Tensor, color: str, label: str) -> None:
+    """The model's mean entropy over nine bins that hold equally many disagreeing items, after one for the unanimous ones."""
+    model, people = functional.entropy(probs).numpy(), functional.entropy(target_probs).numpy()
+    order = np.argsort(people, kind="stable")
+    unanimous = int((people < 1e-9).sum())
+    bins = [order[:unanimous], *np.array_split(order[unanimous:], 9)]
+    points = [(people[rows].mean(), model[rows].mean()) for rows in bins if len(rows)]
+    axes.plot(*zip(*points, strict=True), color=color, marker="o", markersize=3.5, linewidth=1.5, label=label)

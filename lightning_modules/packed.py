@@ -141,7 +141,7 @@ class PackedClassifier:
         """Give the active members' slices of the stacked tensors to one fused optimizer, grouped by equal options."""
         tensors = list(self.network.tensors().values())
         options = [self.members[m].optimizer.param_groups[0] for m in self.active]
-        kind = type(self.members[0].optimizer)
+        kind: Any = type(self.members[0].optimizer)
         self.slices = [[torch.nn.Parameter(t.detach()[row]) for t in tensors] for row in range(len(self.active))]
         defaults = {
             key: value for key, value in options[0].items() if key not in ("params", "lr", "weight_decay", "initial_lr", "foreach", "fused")

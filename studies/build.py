@@ -33,7 +33,7 @@ def build_data(config: dict[str, Any]) -> VoteDataModule:
 
 def build_classifier(config: dict[str, Any], data: VoteDataModule) -> AnnotatorClassifier:
     model = config["model"]
-    parts = {
+    parts: dict[str, Any] = {
         name: partial(class_of(model[name]), **model[name].get("init_args", {}))
         for name in ("network", "optimizer", "scheduler")
         if model.get(name)

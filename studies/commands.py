@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from callbacks.results import read_results
+from studies.cost import in_words, seconds
 from studies.local_launcher import is_done, launch
 from studies.packing import Job, jobs_of
 from studies.slurm_launcher import ClusterOptions, launch_on_slurm
@@ -25,7 +26,7 @@ def study_command(arguments: list[str]) -> None:
     jobs = jobs_of(cells, processes)
     threads = max(1, (os.cpu_count() or 1) // min(processes, len(jobs)))
     if options.command == "plan":
-        plan(study, jobs, runs, console)
+        plan(study, jobs, runs, processes, threads, console)
     elif options.command == "run":
         if options.launcher == "slurm":
             cluster = ClusterOptions(options.partition, options.max_parallel, options.hours, options.cpus, options.gpus, options.tasks)
@@ -44,8 +45,8 @@ def study_command(arguments: list[str]) -> None:
         console.print(f"report: {write_report(study, runs, runs / f'{study.name}-report')}", soft_wrap=True)
 
 
-def plan(study: Study, jobs: list[Job], runs: Path, console: Console) -> None:
-    """List what there is to do, how it will be done and why."""
+def plan(study: Study, jobs: list[Job], runs: Path, processes: int, threads: int, console: Console) -> None:
+    """List what there is to do, how it will be done, why, and what it will cost."""
     table = Table(title=f"{study.name}: {sum(len(job.runs) for job in jobs)} runs", title_justify="left")
     for heading in ("job", "runs", "done", "how", "why"):
         table.add_column(heading, justify="right" if heading in ("runs", "done") else "left")
@@ -58,8 +59,20 @@ def plan(study: Study, jobs: list[Job], runs: Path, console: Console) -> None:
         done = sum(is_done(job, runs) for job in jobs if not job.packed and job.why == why)
         table.add_row("one by one", str(count), str(done), "one process per run", why)
     console.print(table)
-    left = sum(len(job.runs) for job in jobs if not is_done(job, runs))
-    console.print(f"{left} runs are left to do; start them with: python cli.py study run {study.path}", soft_wrap=True)
+    left = [job for job in jobs if not is_done(job, runs)]
+    costs = [seconds(job, threads) for job in left]
+    known = [cost for cost in costs if cost is not None]
+    cost = (
+        in_words(max([sum(known) / min(processes, len(jobs)), *known], default=0))
+        if len(known) == len(costs)
+        else "unknown, the data is not here"
+    )
+    console.print(
+        f"{sum(len(job.runs) for job in left)} runs are left to do in {len(left)} jobs, {processes} at a time with {threads} thread(s) each. "
+        f"Expected cost on this machine's CPU: {cost} (an estimate from the arithmetic).\nStart them with: python cli.py study run {study.path}",
+        soft_wrap=True,
+        highlight=False,
+    )
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

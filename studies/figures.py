@@ -1,6 +1,7 @@
 """The figures of a report, drawn to be read at column width: labelled axes with units, colour-blind safe, nothing below 8 points."""
 
 import io
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 from torch import Tensor
 
-from callbacks.uncertainty_figures import GREY, draw_reliability
+from callbacks.uncertainty_figures import GREY, draw_entropy_curve, draw_reliability
 from studies.captions import simulated_mark
 from studies.collect import Record
 from studies.measures import factor_name, measure
@@ -39,7 +40,8 @@ def draw_figure(spec: FigureSpec, records: list[Record], section: Section, paire
         figure, note = draw(spec, records, section, paired)
         if figure:
             mark = simulated_mark(records)
-            figure.suptitle(spec.title + (f"\n{mark}" if mark else ""), fontsize=10)
+            title = textwrap.fill(spec.title, int(12 * figure.get_figwidth()))
+            figure.suptitle(title + (f"\n{mark}" if mark else ""), fontsize=10)
     return figure, note
 
 
@@ -106,8 +108,6 @@ def _lines(spec: FigureSpec, records: list[Record], section: Section, paired: li
 
 def _curves(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> tuple[Figure | None, str]:
     """Reliability and entropy of the test items of all seeds, where predictions were written."""
-    from studies.demo import draw_entropy_curve  # not at the top: the demo imports the command line, which imports reports
-
     figure = Figure(figsize=(7.0, 3.5 + 0.18 * len(spec.levels[spec.rows])), layout="constrained")
     left, right = figure.subplots(1, 2)
     absent, drawn, used = [], 0, 0
@@ -117,7 +117,7 @@ def _curves(spec: FigureSpec, records: list[Record], section: Section, paired: l
         if not folders:
             absent.append(row)
             continue
-        probs, target_probs = test_predictions(folders)
+        probs, target_probs = pooled_predictions(folders)
         color = COLORS[place % len(COLORS)]
         draw_reliability(left, probs, target_probs, color, section.label(row))
         draw_entropy_curve(right, probs, target_probs, color, section.label(row))
@@ -132,7 +132,7 @@ def _curves(spec: FigureSpec, records: list[Record], section: Section, paired: l
     return figure, " ".join(filter(None, (some, _note_missing(absent, section))))
 
 
-def test_predictions(folders: list[Path]) -> tuple[Tensor, Tensor]:
+def pooled_predictions(folders: list[Path]) -> tuple[Tensor, Tensor]:
     """The model's and the annotators' distributions of the test items of several runs, one after the other."""
     tables = [pq.read_table(folder / "predictions.parquet", filters=[("split", "=", "test")]) for folder in folders]
 

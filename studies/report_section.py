@@ -165,11 +165,11 @@ class _Reader:
 
     def _nothing_left_over(self, part: Part, shown: set[str], key: str) -> None:
         """A mean over a factor that is neither shown nor paired would mix different experiments unsaid."""
+        for factor in shown.intersection(self.study.paired):
+            self._wrong(key, f"shows {factor}, which is paired: its levels are what means are taken over")
         for factor, levels in part.levels.items():
             if len(levels) > 1 and factor not in shown and factor not in self.study.paired:
                 self._wrong(key, f"would average over {factor}; show that factor, or fix its level with where")
-            if factor in shown and factor in self.study.paired:
-                self._wrong(key, f"shows {factor}, which is paired: its levels are what means are taken over")
 
     def _published(self, name: Any, metric: str | None, key: str) -> dict[str, Any]:
         known = {

@@ -60,6 +60,7 @@ def launch_on_slurm(study: Study, jobs: list[Job], runs: Path, options: ClusterO
 def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: ClusterOptions) -> str:
     try:
         import submitit
+        from submitit.core.utils import FailedJobError
     except ImportError as error:
         raise InputError('the slurm launcher needs submitit; install it with: pip install -e ".[slurm]" -c constraints.txt') from error
     logging.getLogger("submitit").setLevel(logging.ERROR)  # it complains at every poll of a cluster without accounting
@@ -76,7 +77,7 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
     )
     try:
         tasks = executor.map_array(Task(), paths)
-    except submitit.core.utils.FailedJobError as error:
+    except FailedJobError as error:
         raise InputError(f"Slurm refused the jobs: {str(error).strip().splitlines()[-1]}") from error
     array = tasks[0].job_id.split("_")[0]
     (folder / "array").write_text(array)

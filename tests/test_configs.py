@@ -6,10 +6,12 @@ import pytest
 import yaml
 
 from cli import main
+from studies.study import Study
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 DATASETS = sorted(CONFIGS.glob("*.yaml"))
 TRAINERS = sorted((CONFIGS / "trainer").glob("*.yaml"))
+STUDIES = sorted((CONFIGS / "studies").glob("*.yaml"))
 ONE_STEP = [
     "--trainer.max_epochs", "1",
     "--trainer.limit_train_batches", "1",
@@ -21,7 +23,7 @@ ONE_STEP = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", DATASETS + TRAINERS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DATASETS + TRAINERS + STUDIES, ids=lambda path: path.name)
 def test_the_head_says_command_cost_and_result(path: Path):
     head = path.read_text().split("\n\n")[0]
     comment = "\n".join(line for line in head.splitlines() if line.startswith("#"))
@@ -46,6 +48,15 @@ def test_one_step_with_each_trainer(path: Path, small_cifar: Path, tmp_path: Pat
     options = [*options_for(CONFIGS / "cifar10h.yaml", small_cifar), "--config", str(path), *ONE_STEP, "--model.network.width", "4"]
     cli = main(["fit", *options, "--trainer.default_root_dir", str(tmp_path)])
     assert cli.trainer.global_step == 1
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
+def test_each_study_expands_to_runs_that_the_command_line_takes(path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(CONFIGS.parent)
+    study = Study.load(path)
+    runs = study.runs()
+    assert {grid for run in runs for grid in run.factors} == set(study.grids)
+    assert len({run.name for run in runs}) == len(runs)
 
 
 def test_the_papers_recipe():
