@@ -91,7 +91,7 @@ def figure_caption(spec: FigureSpec, records: list[Record], section: Section, pa
     seeds = {factor: len({r.factors.get(factor) for r in records}) for factor in paired}
     number = math.prod(seeds.values()) if records else 0
     drawn = {
-        "points": f"Small dots: single seeds ({number}). Large dot: their mean, with the 95 % bootstrap (BCa) interval of the mean.",
+        "points": f"Dots: single seeds ({number}). Tick and bar: their mean and its 95 % bootstrap (BCa) interval.",
         "lines": f"Lines: mean over {number} seeds; bands: ± 1 SD over seeds.",
         "curves": f"Test items of {number} seeds pooled. Left: smooth reliability of the top class, wide where many items lie. "
         "Right: the model's mean entropy over bins of the annotators' entropy. Dashed: perfect agreement.",

@@ -65,8 +65,8 @@ def _points(spec: FigureSpec, records: list[Record], section: Section, paired: l
         axes.scatter(seeds, np.full(len(seeds), place - 0.14), s=14, color=color, alpha=0.55, linewidths=0)
         if len(seeds):
             low, high = bootstrap_interval(seeds) if len(seeds) > 1 else (seeds[0], seeds[0])
-            axes.plot([low, high], [place + 0.16] * 2, color=color, linewidth=2, solid_capstyle="butt")
-            axes.plot(summary(seeds).mean, place + 0.16, MARKERS[0], color=color, markersize=6, markeredgecolor="white")
+            axes.plot([low, high], [place + 0.16] * 2, color=color, linewidth=3.5, solid_capstyle="butt", alpha=0.6)
+            axes.plot(summary(seeds).mean, place + 0.16, "|", color=color, markersize=11, markeredgewidth=2)
         axes.axhline(place + 0.5, color="#dddddd", linewidth=0.6, zorder=0)
     axes.set_yticks(range(len(values)), [section.label(row) for row in values])
     axes.set(ylim=(len(values) - 0.5, -0.5), xlabel=measure(spec.metric).axis)
@@ -78,7 +78,7 @@ def _points(spec: FigureSpec, records: list[Record], section: Section, paired: l
 def _lines(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> tuple[Figure | None, str]:
     """The mean over seeds against a number, one line per level of another factor, with a band of one SD."""
     levels = sorted(spec.levels[spec.x])
-    figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 3.1 + 0.09 * len(spec.levels[spec.lines])), layout="constrained")
     axes = figure.add_subplot()
     absent = []
     for place, line in enumerate(spec.levels[spec.lines]):
@@ -89,7 +89,7 @@ def _lines(spec: FigureSpec, records: list[Record], section: Section, paired: li
             continue
         x, mean = np.array(list(summaries)), np.array([s.mean for s in summaries.values()])
         sd = np.nan_to_num([s.sd for s in summaries.values()])
-        color, style = COLORS[place % len(COLORS)], STYLES[place // len(COLORS) % len(STYLES)]
+        color, style = COLORS[place % len(COLORS)], _style(place)
         axes.plot(
             x, mean, style, color=color, marker=MARKERS[place % len(MARKERS)], markersize=4.5, linewidth=1.5, label=section.label(line)
         )
@@ -121,6 +121,8 @@ def _curves(spec: FigureSpec, records: list[Record], section: Section, paired: l
         color = COLORS[place % len(COLORS)]
         draw_reliability(left, probs, target_probs, color, section.label(row))
         draw_entropy_curve(right, probs, target_probs, color, section.label(row))
+        for axes in (left, right):
+            axes.get_lines()[-1].set_linestyle(_style(place))
         drawn, used = drawn + 1, used + len(folders)
     if not drawn:
         return None, "Not drawn: none of its runs has a predictions.parquet, which cli.py predict writes."
@@ -147,6 +149,11 @@ def _finite(records: list[Record], metric: str, wanted: dict[str, Any], paired: 
     chosen = [r for r in records if all(r.factors[factor] == level for factor, level in wanted.items())]
     values = np.array(list(units(chosen, metric, paired).values()), dtype=np.float64)
     return values[np.isfinite(values)]
+
+
+def _style(place: int) -> str:
+    """Solid until the colours are used up."""
+    return STYLES[place // len(COLORS) % len(STYLES)]
 
 
 def _wrapped(label: str) -> str:
