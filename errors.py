@@ -44,11 +44,11 @@ _SENTENCE = re.compile(r"[\w.]+ is (?:not an option|.+, which is not .+)\.")
 
 
 def parse_error(message: str, choices: dict[str, type]) -> str:
-    """One sentence out of an argument parser's report. `choices` gives the base class of options that name a class.
+    r"""One sentence out of an argument parser's report. `choices` gives the base class of options that name a class.
 
-    >>> parse_error("Parser key \"trainer.max_epochs\":\\n  Expected a <class 'int'>. Got value: three", {})
+    >>> parse_error("Parser key \"trainer.max_epochs\":\n  Expected a <class 'int'>. Got value: three", {})
     'trainer.max_epochs is three, which is not int.'
-    >>> parse_error("Parser key \"data\":\\n  Errors:\\n    - epsilon is not an option.\\n", {})
+    >>> parse_error("Parser key \"data\":\n  Errors:\n    - epsilon is not an option.\n", {})
     'data.epsilon is not an option.'
     """
     keys = re.findall(r'Parser key "([^"]+)"', message)

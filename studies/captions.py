@@ -93,7 +93,7 @@ def figure_caption(spec: FigureSpec, records: list[Record], section: Section, pa
     drawn = {
         "points": f"Dots: single seeds ({number}). Tick and bar: their mean and its 95 % bootstrap (BCa) interval.",
         "lines": f"Lines: mean over {number} seeds; bands: ± 1 SD over seeds.",
-        "curves": f"Test items of {number} seeds pooled. Left: smooth reliability of the top class, wide where many items lie. "
+        "curves": f"Test items of {number} seeds pooled. Left: smooth reliability of the top class, wide where many items lie; smooth ECE is that of the pool. "
         "Right: the model's mean entropy over bins of the annotators' entropy. Dashed: perfect agreement.",
     }[spec.kind]
     return [*notices(records, section.scale), drawn]

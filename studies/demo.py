@@ -6,7 +6,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from callbacks.uncertainty_figures import draw_entropy_curve  # noqa: F401
 from studies.collect import collect
 from studies.commands import study_command
 from studies.report import write_report
