@@ -7,7 +7,8 @@ both are given one thread and then two: more are faster on an idle machine, slow
 OMP_WAIT_POLICY=PASSIVE, which all measurements have). The better counts, for both alike. The losses that both end with are printed; they
 differ by the order of the items and by dropout's draws. (The tests give both the same order and no dropout, and find the same weights.)
 
-LeNet is not packed: its runs go through Lightning side by side, one process and one thread for each core, as `study run` does it.
+Packs are measured in one process with one thread and with two, and as two packs in two processes of one thread, as `study run` does it.
+LeNet is not packed: its runs go through Lightning side by side, one process and one thread for each core, with `model.channels_last`.
 
     python benchmarks/packed.py        about 3 minutes, 2 GB
 
@@ -49,6 +50,7 @@ RATE = 1e-3
 SEEDS = (0, 1, 2)
 STOCK_SEEDS = SEEDS[:2]
 THREADS = (1, 2)
+CORES = 2
 PASSES_OVER_WEIGHTS = 9
 SPAWN = multiprocessing.get_context("spawn")
 QUIET: dict[str, Any] = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
@@ -124,6 +126,7 @@ class Measured:
     threads: int
     train_loss: float
     val_soft_nll: float
+    note: str = ""
 
 
 class StockClassifier(LightningModule):
@@ -182,7 +185,8 @@ def run_stock(case: Case, threads: int) -> Measured:
 
 def classifier_of(case: Case, seed: int, rate: float = RATE, weight_decay: float = 0.0) -> AnnotatorClassifier:
     optimizer = partial(torch.optim.Adam, lr=rate, weight_decay=weight_decay)
-    return AnnotatorClassifier(case.input_shape, case.num_classes, case.network, optimizer, seed=seed)  # pyright: ignore[reportArgumentType]
+    options: dict[str, Any] = {"optimizer": optimizer, "seed": seed, "channels_last": case == LENET}
+    return AnnotatorClassifier(case.input_shape, case.num_classes, case.network, **options)  # pyright: ignore[reportArgumentType]
 
 
 def run_pack(case: Case, threads: int) -> Measured:
@@ -197,6 +201,43 @@ def run_pack(case: Case, threads: int) -> Measured:
     last = [members[n * len(case.options())].history[-1] for n in range(len(STOCK_SEEDS))]
     losses = [float(np.mean([epoch[name] for epoch in last])) for name in ("train/loss", "val/soft_nll")]
     return Measured(min(stop - start for start, stop in pairwise(ends)), threads, *losses)
+
+
+def run_packs_side_by_side(case: Case) -> Measured:
+    """Two packs of half the members each, in processes of one thread, as `study run` does it on two cores."""
+    barrier, results = SPAWN.Barrier(CORES), SPAWN.SimpleQueue()
+    processes = [SPAWN.Process(target=run_part, args=(case, part, barrier, results)) for part in range(CORES)]
+    for process in processes:
+        process.start()
+    epochs, last = zip(*(results.get() for _ in processes), strict=True)
+    for process in processes:
+        process.join()
+    slower = [max(epoch) for epoch in zip(*epochs, strict=True)]
+    train_loss, val_soft_nll = np.mean([losses for part in last for losses in part], 0).tolist()
+    return Measured(min(slower), 1, train_loss, val_soft_nll, " in each of 2 processes")
+
+
+def run_part(case: Case, part: int, barrier, results) -> None:
+    torch.set_num_threads(1)
+    every = [(seed, *options) for seed in SEEDS for options in case.options()]
+    mine = every[part * len(every) // CORES : (part + 1) * len(every) // CORES]
+    shared = {seed: items_of(case, seed) for seed, *_ in mine}
+    members = [
+        Member(classifier_of(case, seed, rate, decay), shared[seed], shared[seed].bind(delivery, None), EPOCHS)
+        for seed, delivery, rate, decay in mine
+    ]
+    ends = []
+
+    def after_epoch(pack: PackedClassifier) -> None:
+        barrier.wait()
+        ends.append(perf_counter())
+
+    PackedClassifier(members).fit(after_epoch)
+    first = case.options()[0]
+    compared = [m.history[-1] for m, spec in zip(members, mine, strict=True) if spec[1:] == first and spec[0] in STOCK_SEEDS]
+    results.put(
+        ([stop - start for start, stop in pairwise(ends)], [[epoch[n] for n in ("train/loss", "val/soft_nll")] for epoch in compared])
+    )
 
 
 def run_side_by_side(case: Case) -> Measured:
@@ -258,7 +299,7 @@ def compare(case: Case, ours: Iterable[Measured], bandwidth: float) -> str:
     for name, side in sides.items():
         rate = case.steps / side.seconds
         print(
-            f"    {name:24s}{1e3 / rate:9.2f} ms/step of all members with {side.threads} thread(s), {operations * rate / 1e9:6.1f} GFLOP/s, "
+            f"    {name:24s}{1e3 / rate:9.2f} ms/step of all members with {side.threads} thread(s){side.note}, {operations * rate / 1e9:6.1f} GFLOP/s, "
             f"{moved * rate / 1e9:5.1f} GB/s; train loss {side.train_loss:.3f}, val soft NLL {side.val_soft_nll:.3f}"
         )
     near = f", {moved * case.steps / best.seconds / bandwidth:.0%} of the measured bandwidth" if "3,072" in case.name else ""
@@ -276,7 +317,9 @@ def measure() -> None:
     bandwidth = {threads: peak_stream(threads) for threads in THREADS}
     print("physical limits: ", end="")
     print("; ".join(f"{t} thread(s) {peak_matmul(t) / 1e9:.0f} GFLOP/s, {bandwidth[t] / 1e9:.1f} GB/s" for t in THREADS))
-    conclusions = [compare(case, (run_pack(case, threads) for threads in THREADS), max(bandwidth.values())) for case in CASES]
+    conclusions = [
+        compare(case, [*(run_pack(case, t) for t in THREADS), run_packs_side_by_side(case)], max(bandwidth.values())) for case in CASES
+    ]
     conclusions.append(compare(LENET, [run_side_by_side(LENET)], max(bandwidth.values())))
     print("\n" + "\n".join(conclusions))
 

@@ -8,6 +8,7 @@ its own cost per step is of the size of a whole packed step.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -138,36 +139,26 @@ class PackedClassifier:
                 self.sources[id(member.data)] = loader, val.prepare(val.sampler.items, 0), val.sampler.items
 
     def _attach(self) -> None:
-        """Give the active members' slices of the stacked tensors to one fused optimizer, grouped by equal options."""
+        """Cut the stacked tensors into the active members' slices: of each, its weights, gradients and moments."""
         tensors = list(self.network.tensors().values())
-        options = [self.members[m].optimizer.param_groups[0] for m in self.active]
-        kind: Any = type(self.members[0].optimizer)
-        self.slices = [[torch.nn.Parameter(t.detach()[row]) for t in tensors] for row in range(len(self.active))]
-        defaults = {
-            key: value for key, value in options[0].items() if key not in ("params", "lr", "weight_decay", "initial_lr", "foreach", "fused")
-        }
-        self.optimizer = kind([p for slices in self.slices for p in slices], lr=1.0, fused=True, **_accepted(kind, defaults))
-        first, second = self.moments[: len(tensors)], self.moments[len(tensors) :]
-        for row, slices in enumerate(self.slices):
-            for parameter, tensor, one, two in zip(slices, tensors, first, second, strict=True):
-                assert tensor.grad is not None
-                parameter.grad = tensor.grad[row]
-                self.optimizer.state[parameter] = _optimizer_state(kind, one[row], two[row], self.steps_done())
+        gradients = [tensor.grad for tensor in tensors]
+        columns = (tensors, gradients, self.moments[: len(tensors)], self.moments[len(tensors) :])
+        self.slices = [[[t.detach()[row] for t in column] for column in columns] for row in range(len(self.active))]  # pyright: ignore
         self._set_rates()
 
     def steps_done(self) -> int:
         return self.epoch * len(next(iter(self.sources.values()))[0])
 
     def _set_rates(self) -> None:
-        """Members of equal options form one parameter group, so that a step is few calls however many members there are."""
-        template = {key: value for key, value in self.optimizer.param_groups[0].items() if key != "params"}
-        groups: dict[tuple[float, float], dict[str, Any]] = {}
-        for m, slices in zip(self.active, self.slices, strict=True):
-            options = self.members[m].optimizer.param_groups[0]
-            key = (self.members[m].rate, options["weight_decay"])
-            group = groups.setdefault(key, {**template, "lr": key[0], "weight_decay": key[1], "params": []})
-            group["params"].extend(slices)
-        self.optimizer.param_groups = list(groups.values())
+        """Members of equal options form one group, so that a step is few calls however many members there are."""
+        groups: dict[tuple[float, float], list[list[Tensor]]] = {}
+        for m, columns in zip(self.active, self.slices, strict=True):
+            key = (self.members[m].rate, self.members[m].optimizer.param_groups[0]["weight_decay"])
+            for together, own in zip(groups.setdefault(key, [[], [], [], []]), columns, strict=True):
+                together.extend(own)
+        kernel = _kernel(self.members[0].optimizer)
+        self.steps = torch.tensor(float(self.steps_done()))
+        self.updates = [partial(kernel, *columns, self.steps, lr=rate, weight_decay=decay) for (rate, decay), columns in groups.items()]
 
     @property
     def spans(self) -> list[Span]:
@@ -223,12 +214,14 @@ class PackedClassifier:
         return torch.stack([t if t.is_floating_point() else F.one_hot(t, classes).float() for t in tables]), members[0].data.training_row
 
     def _step(self, inputs: Sequence[Tensor], targets: Tensor, spans: Sequence[Span], step: int) -> Tensor:
-        first = self.members[self.active[0]]
-        torch.default_generator.manual_seed(int(generator(first.classifier.seed, "packed-dropout", step).integers(2**63)))
-        logits = self.network(inputs, spans, training=True)
+        leaders = [self.members[self.active[span.start]] for span in spans]
+        seeds = [int(generator(leader.classifier.seed, "dropout", step, 0).integers(2**63)) for leader in leaders]
+        logits = self.network(inputs, spans, seeds)
         losses = -(targets * logits.log_softmax(-1)).sum(-1).mean(-1)
         losses.sum().backward()  # a member's loss depends on its own weights alone, so the gradients do not mix
-        self.optimizer.step()
+        self.steps += 1
+        for update in self.updates:
+            update()
         return losses.detach()
 
     @torch.no_grad()
@@ -304,12 +297,16 @@ SCORES = {
 }
 
 
-def _accepted(kind: type, options: dict[str, Any]) -> dict[str, Any]:
-    names = kind.__init__.__code__.co_varnames
-    return {key: value for key, value in options.items() if key in names}
-
-
-def _optimizer_state(kind: type, one: Tensor, two: Tensor, steps: int) -> dict[str, Any]:
-    if issubclass(kind, torch.optim.SGD):
-        return {"momentum_buffer": one}
-    return {"step": torch.tensor(float(steps)), "exp_avg": one, "exp_avg_sq": two}
+def _kernel(optimizer: torch.optim.Optimizer) -> Callable[..., None]:
+    """The fused kernel of torch's optimizer, called with lists of tensors: its own bookkeeping would cost as much as a whole step."""
+    options = optimizer.param_groups[0]
+    if isinstance(optimizer, torch.optim.SGD):
+        rest = {key: options[key] for key in ("momentum", "dampening", "nesterov", "maximize")}
+        return lambda weights, gradients, one, two, steps, **own: torch._fused_sgd_(  # pyright: ignore[reportPrivateImportUsage]
+            weights, gradients, one if rest["momentum"] else [], is_first_step=False, **rest, **own
+        )
+    kernel = torch._fused_adamw_ if options.get("decoupled_weight_decay") else torch._fused_adam_  # pyright: ignore[reportPrivateImportUsage]
+    rest = {"beta1": options["betas"][0], "beta2": options["betas"][1], **{key: options[key] for key in ("eps", "amsgrad", "maximize")}}
+    return lambda weights, gradients, one, two, steps, **own: kernel(
+        weights, gradients, one, two, [], [steps] * len(weights), **rest, **own
+    )

@@ -4,7 +4,7 @@ Members that see the same batch form a span; their first layer is a single large
 buffers, because at such sizes the step is bound by memory traffic and a second pass over the weights would show.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -36,40 +36,40 @@ class StackedLinear:
 
 
 class _SharedInputs(torch.autograd.Function):
-    """First layer: inputs [B, in] of each span to outputs [M, B, out]."""
+    """First layer: inputs [B, in] of each span to outputs [M, out, B]."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor, layer: StackedLinear, spans: Sequence[Span], inputs: Sequence[Tensor]) -> Tensor:
         ctx.layer, ctx.spans, ctx.inputs = layer, spans, inputs
-        _, size_out, size_in = weight.shape
-        outputs = []
+        members, size_out, size_in = weight.shape
+        outputs = weight.new_empty(members, size_out, len(inputs[0]))
         for span, seen in zip(spans, inputs, strict=True):
             wide = weight[span.start : span.stop].view(-1, size_in)
-            outputs.append((seen @ wide.t()).view(len(seen), -1, size_out).transpose(0, 1))
-        return torch.cat(outputs) + bias[:, None]
+            torch.mm(wide, seen.t(), out=outputs[span.start : span.stop].view(len(wide), -1))
+        return outputs.add_(bias[..., None])
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor):
-        (gradient,) = upstream
+        gradient = upstream[0].contiguous()
         layer: StackedLinear = ctx.layer
         assert layer.weight.grad is not None
         assert layer.bias.grad is not None
         size_in = layer.weight.shape[2]
         for span, seen in zip(ctx.spans, ctx.inputs, strict=True):
-            flat = gradient[span.start : span.stop].transpose(1, 2).reshape(-1, len(seen))
+            flat = gradient[span.start : span.stop].view(-1, len(seen))
             torch.mm(flat, seen, out=layer.weight.grad[span.start : span.stop].view(-1, size_in))
-        torch.sum(gradient, 1, out=layer.bias.grad)
+        torch.sum(gradient, 2, out=layer.bias.grad)
         return None, None, None, None, None
 
 
 class _OwnInputs(torch.autograd.Function):
-    """Later layers: inputs [M, B, in] to outputs [M, B, out]."""
+    """Later layers: inputs [M, in, B] to outputs [M, out, B]."""
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, layer: StackedLinear) -> Tensor:
         ctx.layer = layer
         ctx.save_for_backward(inputs)
-        return torch.baddbmm(bias[:, None], inputs, weight.transpose(1, 2))
+        return torch.baddbmm(bias[..., None], weight, inputs)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor):
@@ -78,9 +78,9 @@ class _OwnInputs(torch.autograd.Function):
         layer: StackedLinear = ctx.layer
         assert layer.weight.grad is not None
         assert layer.bias.grad is not None
-        torch.bmm(gradient.transpose(1, 2), inputs, out=layer.weight.grad)
-        torch.sum(gradient, 1, out=layer.bias.grad)
-        return torch.bmm(gradient, layer.weight), None, None, None
+        torch.bmm(gradient, inputs.transpose(1, 2), out=layer.weight.grad)
+        torch.sum(gradient, 2, out=layer.bias.grad)
+        return torch.bmm(layer.weight.transpose(1, 2), gradient), None, None, None
 
 
 class PackedNetwork:
@@ -99,16 +99,34 @@ class PackedNetwork:
         self.layers = [StackedLinear([member.get_submodule(name) for member in members]) for name in self.names]  # pyright: ignore
         self._between = _modules_after_each_linear(template)
 
-    def __call__(self, inputs: Sequence[Tensor], spans: Sequence[Span], training: bool = False) -> Tensor:
-        """Logits [M, B, K] from the inputs of each span, [B, ...]."""
+    def __call__(self, inputs: Sequence[Tensor], spans: Sequence[Span], dropout_seeds: Sequence[int] | None = None) -> Tensor:
+        """Logits [M, B, K] from the inputs of each span, [B, ...]; in training, `dropout_seeds` has one seed for each span."""
         first = self.layers[0]
         flat = [seen.reshape(len(seen), -1) for seen in inputs]
+        masks = self._dropout_masks(len(flat[0]), spans, dropout_seeds) if dropout_seeds is not None else None
         hidden: Tensor = _SharedInputs.apply(first.weight, first.bias, first, spans, flat)  # pyright: ignore
         for layer, modules in zip(self.layers[1:], self._between, strict=True):
             for module in modules:
-                hidden = module.train(training)(hidden)
+                if not isinstance(module, nn.Dropout):
+                    hidden = module(hidden)
+                elif masks is not None and module.p:
+                    hidden = hidden * next(masks)
             hidden = _OwnInputs.apply(hidden, layer.weight, layer.bias, layer)  # pyright: ignore
-        return hidden
+        return hidden.transpose(1, 2)
+
+    def _dropout_masks(self, items: int, spans: Sequence[Span], seeds: Sequence[int]) -> Iterator[Tensor]:
+        """For each dropout in turn, the masks [M, width, B] that each member would draw alone: members of a span draw the same."""
+        drawn = []
+        for span, seed in zip(spans, seeds, strict=True):
+            torch.default_generator.manual_seed(seed)
+            masks = []
+            for layer, modules in zip(self.layers, self._between, strict=False):
+                for module in modules:
+                    if isinstance(module, nn.Dropout) and module.p:
+                        mask = torch.empty(items, layer.weight.shape[1]).bernoulli_(1 - module.p).div_(1 - module.p)
+                        masks.append(mask.t().expand(span.stop - span.start, -1, -1))
+            drawn.append(masks)
+        return (torch.cat(parts) for parts in zip(*drawn, strict=True))
 
     def keep(self, members: Tensor) -> None:
         """Go on with these members alone."""

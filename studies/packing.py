@@ -83,15 +83,14 @@ def jobs_of(runs: Sequence[Run], processes: int) -> list[Job]:
 
 
 def _parts(group: list[Run], processes: int) -> list[list[Run]]:
-    """Cut a group into packs along its seeds (members of one seed share batches), enough for all processes and none too large."""
-    by_seed: dict[Any, list[Run]] = {}
-    for run in group:
-        by_seed.setdefault(run.config["seed_everything"], []).append(run)
-    seeds = list(by_seed)
-    wanted = max(-(-len(group) // LARGEST), min(processes, len(seeds)))
-    cuts = [seeds[i * len(seeds) // wanted : (i + 1) * len(seeds) // wanted] for i in range(wanted)]
-    parts = [[run for seed in cut for run in by_seed[seed]] for cut in cuts if cut]
-    return [part[start : start + LARGEST] for part in parts for start in range(0, len(part), LARGEST)]
+    """Cut a group into packs of equal size, seed after seed (members of one seed share batches), enough for all processes and none too large."""
+    units: dict[str, list[Run]] = {}
+    for run in sorted(group, key=lambda run: run.config["seed_everything"]):
+        units.setdefault(without_epochs(run.config) or run.name, []).append(run)
+    members = list(units.values())
+    wanted = max(-(-len(members) // LARGEST), min(processes, len(members)))
+    cuts = [members[i * len(members) // wanted : (i + 1) * len(members) // wanted] for i in range(wanted)]
+    return [[run for unit in cut for run in unit] for cut in cuts]
 
 
 def _class(entry: Any) -> str | None:

@@ -42,6 +42,8 @@ SPECS = [
     (3, MajorityVote(), adam(1e-3)),
     (3, LabelSmoothing(), adam(3e-3, scheduler=PLATEAU)),
 ]
+ADAMW_SPECS = [(0, SoftLabels(), {"optimizer": partial(torch.optim.AdamW, lr=lr, weight_decay=0.1)}) for lr in (1e-3, 1e-2)]
+PLAIN_SGD_SPECS = [(0, SoftLabels(), {"optimizer": partial(torch.optim.SGD, lr=lr)}) for lr in (0.03, 0.1)]
 SGD_SPECS = [
     (0, SoftLabels(), sgd(0.1)),
     (0, Multipass(), sgd(0.03, scheduler=CosineToEnd)),
@@ -70,11 +72,16 @@ def pack_of(specs, epochs: int, network, **rest) -> list[Member]:
     ]
 
 
-NETWORKS = {"simple": SimpleFFN, "deeper": DeeperFFN, "head": partial(MLPHead, hidden=32, dropout=0.0)}
+NETWORKS = {
+    "simple": SimpleFFN,
+    "deeper": DeeperFFN,
+    "head": partial(MLPHead, hidden=32, dropout=0.0),
+    "dropout": partial(MLPHead, hidden=32, dropout=0.3),
+}
 
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS.keys())
-@pytest.mark.parametrize("specs", [SPECS, SGD_SPECS], ids=["Adam", "SGD"])
+@pytest.mark.parametrize("specs", [SPECS, SGD_SPECS, ADAMW_SPECS, PLAIN_SGD_SPECS], ids=["Adam", "SGD", "AdamW", "plain SGD"])
 def test_a_member_ends_with_the_weights_of_its_solo_run(network, specs):
     members = pack_of(specs, 3, network)
     PackedClassifier(members).fit()
@@ -139,16 +146,16 @@ def test_a_member_that_diverges_stops_alone():
         torch.testing.assert_close(members[0].last_state[name], value, atol=1e-5, rtol=0)
 
 
-def test_dropout_differs_between_members_and_is_off_in_evaluation():
+def test_dropout_is_drawn_as_alone_and_is_off_in_evaluation():
     head = MLPHead((6,), 3, hidden=64, dropout=0.5)
-    packed = PackedNetwork([head, head])
-    inputs, spans = [torch.ones(4, 6)], [Span(0, 2)]
-    torch.manual_seed(0)
-    training = packed(inputs, spans, training=True)
-    assert not torch.allclose(training[0], training[1])
+    packed = PackedNetwork([head, head, head])
+    inputs, spans = [torch.ones(4, 6), torch.ones(4, 6)], [Span(0, 2), Span(2, 3)]
+    training = packed(inputs, spans, dropout_seeds=[1, 2])
+    for member, seed in ((0, 1), (1, 1), (2, 2)):
+        torch.manual_seed(seed)
+        torch.testing.assert_close(training[member], head.train()(inputs[0]))
     evaluation = packed(inputs, spans)
-    torch.testing.assert_close(evaluation[0], head.eval()(inputs[0]))
-    assert torch.equal(evaluation[0], evaluation[1])
+    torch.testing.assert_close(evaluation[2], head.eval()(inputs[0]))
 
 
 def test_which_networks_can_be_packed():

@@ -47,11 +47,18 @@ def test_packs_hold_equal_shapes_and_keep_seeds_together():
     jobs = jobs_of(runs, processes=2)
     assert sorted(name for job in jobs for name in (r.name for r in job.runs)) == sorted(r.name for r in runs)
     packs = [job for job in jobs if job.packed]
-    assert sorted(len(job.runs) for job in packs) == [1, 1, 4, 4]
+    assert sorted(len(job.runs) for job in packs) == [1, 1, 4, 4]  # two cores share the eight of one shape
     for job in packs:
         if len(job.runs) == 4:
             assert sorted(r.config["seed_everything"] for r in job.runs) in ([0, 0, 1, 1], [2, 2, 3, 3])
     assert [job.why for job in jobs if not job.packed] == ["LeNet does not pack well (convolutions or BatchNorm)"]
+
+
+def test_runs_that_differ_in_their_length_alone_stay_in_one_pack():
+    runs = [run("--seed_everything", str(seed), "--trainer.max_epochs", str(epochs)) for epochs in (2, 3, 4) for seed in range(3)]
+    jobs = jobs_of(runs, processes=2)
+    assert sorted(len(job.runs) for job in jobs) == [3, 6]
+    assert all(len({r.config["seed_everything"] for r in job.runs}) == len(job.runs) / 3 for job in jobs)
 
 
 def test_the_cut_and_the_names_depend_on_the_study_alone():
