@@ -199,8 +199,8 @@ def run_pack(case: Case, threads: int) -> Measured:
     ends = []
     PackedClassifier(members).fit(lambda pack: ends.append(perf_counter()))
     last = [members[n * len(case.options())].history[-1] for n in range(len(STOCK_SEEDS))]
-    losses = [float(np.mean([epoch[name] for epoch in last])) for name in ("train/loss", "val/soft_nll")]
-    return Measured(min(stop - start for start, stop in pairwise(ends)), threads, *losses)
+    train_loss, val_soft_nll = (float(np.mean([epoch[name] for epoch in last])) for name in ("train/loss", "val/soft_nll"))
+    return Measured(min(stop - start for start, stop in pairwise(ends)), threads, train_loss, val_soft_nll)
 
 
 def run_packs_side_by_side(case: Case) -> Measured:
