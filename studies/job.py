@@ -1,6 +1,7 @@
 """A job in a process of its own: `python -m studies.job JOB.json`. It ends with its parent, holds its runs, and writes its progress."""
 
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -18,10 +19,18 @@ from studies.packing import Job
 from studies.study import Run
 
 
-def write_job(job: Job, folder: Path, runs: Path, predict: bool, threads: int) -> Path:
-    """Describe a job for the process that will do it."""
+def write_job(job: Job, folder: Path, runs: Path, predict: bool, threads: int, devices: int = 1) -> Path:
+    """Describe a job for the process that will do it; `devices` is the number of processes that share a run with DDP."""
     listed = [{"name": run.name, "config": run.config, "factors": run.factors} for run in job.runs]
-    content = {"runs": listed, "packed": job.packed, "folder": str(runs), "predict": predict, "threads": threads, "why": job.why}
+    content = {
+        "runs": listed,
+        "packed": job.packed,
+        "folder": str(runs),
+        "predict": predict,
+        "threads": threads,
+        "devices": devices,
+        "why": job.why,
+    }
     path = folder / f"{job.name}.json"
     write_atomically(path, json.dumps(content))
     return path
@@ -34,23 +43,26 @@ def do_job(path: Path) -> dict[str, str]:
     runs, folder = [Run(**run) for run in content["runs"]], Path(content["folder"])
     with ExitStack() as stack:
         for run in sorted(runs, key=lambda run: run.name):
-            stack.enter_context(hold(run.folder(folder)))
+            if os.environ.get("SLURM_PROCID", "0") == "0":  # the other processes of a DDP run come along with the first
+                stack.enter_context(hold(run.folder(folder)))
         if all(read_results(run.folder(folder)) for run in runs):
             return {}
         if content["packed"]:
             from studies.pack_job import run_pack
 
             return run_pack(runs, folder, path.with_suffix(".pt"), content["predict"], lambda share: report(path, share))
-        return run_alone(runs[0], folder, content["predict"])
+        return run_alone(runs[0], folder, content["predict"], content["devices"])
 
 
-def run_alone(run: Run, folder: Path, predict: bool) -> dict[str, str]:
+def run_alone(run: Run, folder: Path, predict: bool, devices: int) -> dict[str, str]:
     """One run through Lightning, continued from its own checkpoint where there is one."""
     from studies.configuration import write_config
     from studies.single_run import run_command
 
     options = ["--config", str(write_config(run.config, run.folder(folder))), "--trainer.default_root_dir", str(folder)]
     options += ["--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"]
+    if devices > 1:
+        options += ["--trainer.devices", str(devices), "--trainer.strategy", "ddp"]
     for command in ("fit", "test", *(["predict"] if predict else [])):
         run_command([command, *options])
     return {}
@@ -88,6 +100,8 @@ if __name__ == "__main__":
     try:
         failures = do_job(Path(sys.argv[1]))
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            os._exit(errno.ENOSPC)  # the log lies on the same disk, so the code must tell
         mistake = mistake_behind(error)
         if mistake is None:
             raise

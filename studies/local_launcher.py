@@ -1,5 +1,6 @@
 """Runs a study's jobs on this machine: a few processes side by side, one progress bar, and failures told at the end."""
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -78,8 +79,9 @@ def _share(path: Path) -> float:
 
 def _failure(job: Job, path: Path, code: int) -> str:
     log = path.with_suffix(".log")
-    last = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-1:]
-    return f"{job.name} ({len(job.runs)} run(s)) ended with code {code}: {last[0] if last else 'no output'} [log: {log}]"
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    said = os.strerror(code) if code == errno.ENOSPC else lines[-1] if lines else "no output"
+    return f"{job.name} ({len(job.runs)} run(s)) ended with code {code}: {said} [log: {log}]"
 
 
 @contextmanager

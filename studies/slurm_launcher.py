@@ -64,7 +64,12 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
     except ImportError as error:
         raise InputError('the slurm launcher needs submitit; install it with: pip install -e ".[slurm]" -c constraints.txt') from error
     logging.getLogger("submitit").setLevel(logging.ERROR)  # it complains at every poll of a cluster without accounting
-    paths = [str(write_job(job, folder, runs.resolve(), study.predict, options.cpus)) for job in left]
+    packs = [job.name for job in left if job.packed]
+    if packs and options.tasks > 1:
+        raise InputError(
+            f"--tasks is {options.tasks}, but {packs[0]} is a pack, which is one process; use --tasks for studies of runs that do not pack."
+        )
+    paths = [str(write_job(job, folder, runs.resolve(), study.predict, options.cpus, options.tasks)) for job in left]
     executor = submitit.AutoExecutor(folder=folder / "slurm" / "%A", cluster="slurm", slurm_python=sys.executable)
     executor.update_parameters(
         name=f"plurality-{study.name}",

@@ -1,5 +1,6 @@
 """A study as a job array on a real Slurm: one task requeued, another killed, the command given again, and every result there exactly once."""
 
+import json
 import subprocess
 import sys
 import time
@@ -61,3 +62,18 @@ def test_a_requeued_and_a_killed_task_lose_nothing(tmp_path: Path):
     assert {name: after[name] for name in before} == before
     subprocess.run(command(study, tmp_path / "here"), check=True, timeout=300, capture_output=True)
     assert after == results(tmp_path / "here")
+
+
+def test_two_processes_of_one_run_train_it_together(tmp_path: Path):
+    """DDP under srun: two tasks share a run, and its results are those of one process."""
+    study = tmp_path / "study.yaml"
+    options = {"trainer.max_epochs": 2, "data.batch_size": 101, "trainer.accelerator": "cpu"}
+    content = {"name": "ddp", "configs": [DIGITS], "options": options, "grids": {"alone": {"model.network": ["LeNet"]}}}
+    study.write_text(yaml.safe_dump(content, sort_keys=False))
+    slurm = command(study, tmp_path / "two", "--launcher", "slurm", "--partition", "gpu", "--tasks", "2")
+    done = subprocess.run(slurm, capture_output=True, text=True, timeout=300)
+    logs = "".join(path.read_text()[-1500:] for path in (tmp_path / "two").rglob("*_log.err"))
+    assert done.returncode == 0, done.stdout + done.stderr + logs
+    subprocess.run(command(study, tmp_path / "one"), check=True, timeout=300, capture_output=True)
+    (one,), (two,) = (list(results(tmp_path / name).values()) for name in ("one", "two"))
+    assert json.loads(two)["metrics"] == pytest.approx(json.loads(one)["metrics"], abs=1e-5)

@@ -111,6 +111,29 @@ def test_two_processes_on_one_study_take_turns(tmp_path: Path):
     assert len(results(runs)) == 8
 
 
+@pytest.fixture
+def tiny_disk(tmp_path: Path):
+    """A file system of its own with room for almost nothing."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True).returncode:
+        pytest.skip("a full disk can only be tried where a small file system can be mounted")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path: Path, tiny_disk: Path):
+    study = write_study(tmp_path, grids={"main": {"seed_everything": [0, 1]}}, options={"trainer.max_epochs": 1})
+    done = subprocess.run(command(study, tiny_disk), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stdout + done.stderr
+    assert len(results(tiny_disk)) < 2
+    assert all(read_results(path.parent) for path in tiny_disk.glob("*/results.json"))
+    subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
+    subprocess.run(command(study, tiny_disk), check=True, timeout=300, capture_output=True)
+    assert len(results(tiny_disk)) == 2
+
+
 @pytest.mark.long
 def test_killed_ten_times_and_started_again_it_ends_with_the_same_bits(tmp_path: Path):
     """Packs and a convolutional run, killed with SIGKILL at random moments; the children die with their parent."""
