@@ -43,7 +43,7 @@ SPECS = [
     (3, LabelSmoothing(), adam(3e-3, scheduler=PLATEAU)),
 ]
 ADAMW_SPECS = [(0, SoftLabels(), {"optimizer": partial(torch.optim.AdamW, lr=lr, weight_decay=0.1)}) for lr in (1e-3, 1e-2)]
-PLAIN_SGD_SPECS = [(0, SoftLabels(), {"optimizer": partial(torch.optim.SGD, lr=lr)}) for lr in (0.03, 0.1)]
+PLAIN_SGD_SPECS = [(0, SoftLabels(), {"optimizer": partial(torch.optim.SGD, lr=lr)}) for lr in (0.01, 0.03)]
 SGD_SPECS = [
     (0, SoftLabels(), sgd(0.1)),
     (0, Multipass(), sgd(0.03, scheduler=CosineToEnd)),
