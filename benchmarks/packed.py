@@ -43,7 +43,8 @@ from datamodules.votes import VoteTable
 from lightning_modules.classifier import AnnotatorClassifier
 from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, SimpleFFN
 from lightning_modules.networks.network import Network
-from lightning_modules.packed import Member, PackedClassifier
+from lightning_modules.pack_member import Member
+from lightning_modules.packed import PackedClassifier
 
 EPOCHS, REPEATS, VAL_ITEMS, VOTES = 4, 3, 500, 20
 RATE = 1e-3

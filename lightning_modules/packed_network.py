@@ -5,6 +5,7 @@ buffers, because at such sizes the step is bound by memory traffic and a second 
 """
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import torch
@@ -33,6 +34,11 @@ class StackedLinear:
             kept = getattr(self, name).detach()[members].requires_grad_()
             kept.grad = torch.zeros_like(kept)
             setattr(self, name, kept)
+
+    def part(self, span: Span) -> "StackedLinear":
+        view = copy(self)
+        view.weight, view.bias = self.weight[span.start : span.stop], self.bias[span.start : span.stop]
+        return view
 
 
 class _SharedInputs(torch.autograd.Function):
@@ -127,6 +133,12 @@ class PackedNetwork:
                         masks.append(mask.t().expand(span.stop - span.start, -1, -1))
             drawn.append(masks)
         return (torch.cat(parts) for parts in zip(*drawn, strict=True))
+
+    def part(self, span: Span) -> "PackedNetwork":
+        """A view of some members, for evaluation."""
+        view = copy(self)
+        view.layers = [layer.part(span) for layer in self.layers]
+        return view
 
     def keep(self, members: Tensor) -> None:
         """Go on with these members alone."""

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from callbacks.results import read_results
+from errors import InputError
 from studies.cost import in_words, seconds
 from studies.local_launcher import is_done, launch
 from studies.packing import Job, jobs_of
@@ -21,7 +22,9 @@ def study_command(arguments: list[str]) -> None:
     options = _parse(arguments)
     study, runs = Study.load(options.study), Path(options.runs)
     console = Console()
-    processes = options.processes or os.cpu_count() or 1
+    processes = os.cpu_count() or 1 if options.processes is None else options.processes
+    if processes < 1:
+        raise InputError(f"--processes is {processes}; it must be 1 or more.")
     cells = study.runs()
     jobs = jobs_of(cells, processes)
     threads = max(1, (os.cpu_count() or 1) // min(processes, len(jobs)))

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from callbacks.prediction_table import write_predictions
 from callbacks.results import describe_run, write_atomically, write_results
-from lightning_modules.packed import EarlyStopping, Member, PackedClassifier
+from lightning_modules.pack_member import EarlyStopping, Member
+from lightning_modules.packed import PackedClassifier
 from metrics import every_metric
 from studies.build import build, build_classifier, build_data
 from studies.configuration import write_config

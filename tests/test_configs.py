@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from cli import main
+from studies.configuration import write_config
 from studies.study import Study
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -57,6 +58,16 @@ def test_each_study_expands_to_runs_that_the_command_line_takes(path: Path, monk
     runs = study.runs()
     assert {grid for run in runs for grid in run.factors} == set(study.grids)
     assert len({run.name for run in runs}) == len(runs)
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
+def test_one_step_with_the_first_run_of_each_study(path: Path, small_cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(CONFIGS.parent)
+    config = Study.load(path).runs()[0].config
+    if "root" in config["data"]["init_args"]:
+        config["data"]["init_args"]["root"] = str(small_cifar)
+    cli = main(["fit", "--config", str(write_config(config, tmp_path)), *ONE_STEP, "--trainer.default_root_dir", str(tmp_path)])
+    assert cli.trainer.global_step == 1
 
 
 def test_the_papers_recipe():

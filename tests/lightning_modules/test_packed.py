@@ -12,7 +12,8 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from datamodules import Digits, LabelSmoothing, MajorityVote, Multipass, SoftLabels, StochasticLabelSampling
 from lightning_modules import AnnotatorClassifier, CosineToEnd
 from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, ResNet18, SimpleFFN
-from lightning_modules.packed import EarlyStopping, Member, PackedClassifier
+from lightning_modules.pack_member import EarlyStopping, Member
+from lightning_modules.packed import PackedClassifier
 from lightning_modules.packed_network import PackedNetwork, Span, can_be_packed
 from metrics import functional
 

@@ -78,6 +78,17 @@ def test_plan_says_what_is_done_and_what_is_left(finished: Path, capsys: pytest.
     assert "8 runs are left to do" in capsys.readouterr().out
 
 
+def test_mistakes_in_the_command_are_told_in_one_sentence(finished: Path, capsys: pytest.CaptureFixture):
+    for options, message in (
+        (["--processes", "0"], "--processes is 0; it must be 1 or more."),
+        ([], "absent.yaml cannot be read as a study"),
+    ):
+        with pytest.raises(SystemExit) as exit:
+            main(["study", "plan", str(finished / "study.yaml" if options else "absent.yaml"), *options])
+        assert exit.value.code == 2
+        assert message in capsys.readouterr().err
+
+
 def test_a_result_cut_short_is_not_trusted_and_nothing_else_is_done_again(finished: Path):
     runs = finished / "runs"
     before = results(runs)
