@@ -73,10 +73,12 @@ class hold:
 
     def __init__(self, folder: Path):
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = open(folder / ".lock", "w")  # noqa: SIM115
+        self._folder, self._file = folder, open(folder / ".lock", "w")  # noqa: SIM115
 
     def __enter__(self):
         fcntl.flock(self._file, fcntl.LOCK_EX)
+        for rest in self._folder.rglob("*.part"):  # of a process that was killed while writing
+            rest.unlink()
 
     def __exit__(self, *error: Any):
         self._file.close()
