@@ -1,6 +1,7 @@
 """One run: LightningCLI with data linked to model, and a directory, checkpoints and callbacks that follow from the config."""
 
 from pathlib import Path
+from typing import Any
 
 from lightning import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
@@ -56,16 +57,20 @@ class PluralityCLI(LightningCLI):
     def before_instantiate_classes(self) -> None:
         config = self.config[str(self.subcommand)]
         self.run_dir = Path(config.trainer.default_root_dir or "runs") / run_name(config.as_dict())
-        config.weights_only = True  # a checkpoint is data: nothing in it is ever executed
-        if self.subcommand == "test":
-            config.verbose = False  # `Results` prints the table
-        if config.ckpt_path is None and self.subcommand == "fit":
+        # The checkpoint is no part of the run's config: what is kept beside the results must not tie a later test to it.
+        self.ckpt_path, config.ckpt_path = config.ckpt_path, None
+        if self.ckpt_path is None and self.subcommand == "fit":
             last = last_checkpoint(self.run_dir)
-            config.ckpt_path = str(last) if last.exists() else None
-        elif config.ckpt_path is None:
-            config.ckpt_path = str(best_checkpoint(self.run_dir))
-        if config.ckpt_path is not None:
-            check_checkpoint(Path(config.ckpt_path))
+            self.ckpt_path = str(last) if last.exists() else None
+        elif self.ckpt_path is None:
+            self.ckpt_path = str(best_checkpoint(self.run_dir))
+        if self.ckpt_path is not None:
+            check_checkpoint(Path(self.ckpt_path))
+
+    def _prepare_subcommand_kwargs(self, subcommand: str) -> dict[str, Any]:
+        kwargs = super()._prepare_subcommand_kwargs(subcommand)
+        kwargs |= {"ckpt_path": self.ckpt_path, "weights_only": True}  # a checkpoint is data: nothing in it is ever executed
+        return {**kwargs, "verbose": False} if subcommand == "test" else kwargs  # `Results` prints the table
 
     def instantiate_trainer(self, **kwargs) -> Trainer:
         if self.subcommand != "fit":

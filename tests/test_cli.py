@@ -87,6 +87,14 @@ def test_the_same_command_finds_its_own_run_and_does_nothing_twice(finished: Pat
     assert (finished / "checkpoints" / "last.ckpt").stat().st_mtime_ns == before
 
 
+def test_a_continued_run_is_tested_by_its_best_checkpoint_not_its_last(tmp_path: Path):
+    options = [*QUICK, "--trainer.default_root_dir", str(tmp_path)]
+    run_dir = main(["fit", *options]).run_dir
+    main(["fit", *options])  # finds last.ckpt
+    main(["test", "--config", str(run_dir / "config.yaml"), "--trainer.default_root_dir", str(tmp_path)])
+    assert json.loads((run_dir / "results.json").read_text())["checkpoint"] == str(run_dir / "checkpoints" / "best.ckpt")
+
+
 def test_another_seed_or_delivery_is_another_run(finished: Path):
     options = [
         *QUICK,
