@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from callbacks.prediction_table import write_predictions
-from callbacks.results import describe_run, write_atomically, write_results
+from callbacks.results import describe_run, read_results, write_atomically, write_results
 from lightning_modules.pack_member import EarlyStopping, Member
 from lightning_modules.packed import PackedClassifier
 from metrics import every_metric
@@ -49,7 +49,7 @@ def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress
         for run in owned:
             if member.failed:
                 failures[run.name] = member.failed
-            else:
+            elif read_results(run.folder(folder)) is None:  # what an earlier process finished is left as it is
                 write_member(member, run, run.folder(folder), predict)
     state.unlink(missing_ok=True)
     return failures
@@ -66,8 +66,9 @@ def build_members(runs: list[Run]) -> tuple[list[Member], list[list[Run]]]:
         longest = max(owned, key=lambda run: run.config["trainer"]["max_epochs"])
         arguments = longest.config["data"]["init_args"]
         key = repr({name: value for name, value in arguments.items() if name not in ("delivery", "votes_per_item")})
-        data = shared.setdefault(key, None) or build_data(longest.config)
-        shared[key] = data
+        if key not in shared:
+            shared[key] = build_data(longest.config)
+        data = shared[key]
         bound = data.bind(build(arguments.get("delivery")), arguments.get("votes_per_item"))
         stops = tuple(sorted(run.config["trainer"]["max_epochs"] for run in owned))
         classifier = build_classifier(longest.config, data)
