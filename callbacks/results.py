@@ -25,8 +25,10 @@ class Results(Callback):
         data: Any = getattr(trainer, "datamodule", None)
         folder = Path(trainer.default_root_dir)
         about = describe_run(data, data.delivery, data.votes_per_item, pl_module.network, folder, trainer.ckpt_path)
-        write_results(folder, {**about, "metrics": metrics})
-        print_table({**about, "metrics": metrics}, folder / "results.json")
+        notes = [note for callback in trainer.callbacks for note in getattr(callback, "notes", [])]  # pyright: ignore[reportAttributeAccessIssue]
+        results = {**about, "metrics": metrics, "notes": notes}
+        write_results(folder, results)
+        print_table(results, folder / "results.json")
 
 
 def describe_run(data: Any, delivery: Any, votes_per_item: int | None, network: Any, folder: Path, checkpoint: Any) -> dict[str, Any]:
@@ -96,4 +98,6 @@ def print_table(results: dict[str, Any], path: Path) -> None:
         table.add_row(name, f"{value:.4f}")
     console = Console()
     console.print(table)
+    for note in results["notes"]:
+        console.print(f"note: {note}", soft_wrap=True, highlight=False, markup=False)
     console.print(f"{results['test_items']} test items, {results['network']}. Written to {path}", soft_wrap=True, highlight=False)

@@ -133,6 +133,12 @@ class VoteDataModule(LightningDataModule, ABC):
         assert self.corpus is not None
         return self.corpus.splits[split]
 
+    def high_disagreement_rows(self, split: str, quantile: float = 0.9) -> np.ndarray:
+        """The split's items whose entropy reaches this quantile of the whole table: whether an item is one does not depend on the split."""
+        assert self.corpus is not None
+        rows = self._rows(split)
+        return rows[self.corpus.votes.high_disagreement(quantile)[rows]]
+
     def on_after_batch_transfer(self, batch: tuple[Tensor, Tensor], dataloader_idx: int) -> Batch:
         """Attach targets in the main process, by index: no worker and no loader can hold a stale epoch."""
         inputs, index = batch

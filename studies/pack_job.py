@@ -19,7 +19,7 @@ from lightning_modules.packed import PackedClassifier
 from metrics import every_metric
 from studies.build import build, build_classifier, build_data
 from studies.configuration import write_config
-from studies.packing import without_epochs
+from studies.packing import is_probe, without_epochs
 from studies.runs import best_checkpoint
 from studies.study import Run
 
@@ -79,7 +79,8 @@ def build_members(runs: list[Run]) -> tuple[list[Member], list[list[Run]]]:
 
 def early_stopping(config: dict[str, Any]) -> EarlyStopping | None:
     for callback in config["trainer"].get("callbacks") or []:
-        return EarlyStopping(callback["init_args"]["patience"], callback["init_args"]["min_delta"])
+        if not is_probe(callback):
+            return EarlyStopping(callback["init_args"]["patience"], callback["init_args"]["min_delta"])
     return None
 
 
@@ -103,7 +104,14 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
         metrics.update(*batch)  # in the batches of a solo run, for the same sums to the last bit
     if predict:
         write_predictions(folder, *predictions(network, data, np.arange(len(data.corpus.votes))), data.corpus.splits)
-    write_results(folder, {**about, "metrics": {name: float(value) for name, value in sorted(metrics.compute().items())}})
+    numbers, notes = {name: float(value) for name, value in metrics.compute().items()}, []
+    for callback in run.config["trainer"].get("callbacks") or []:
+        if is_probe(callback):
+            findings = build(callback).examine(member.classifier, data)
+            findings.write(folder)
+            numbers |= findings.metrics
+            notes += findings.notes
+    write_results(folder, {**about, "metrics": dict(sorted(numbers.items())), "notes": notes})
 
 
 @torch.no_grad()

@@ -6,6 +6,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from callbacks.probe import Probe
+from studies.build import class_of
 from studies.study import Run
 
 NETWORKS = {"SimpleFFN", "DeeperFFN", "MLPHead"}
@@ -56,6 +58,8 @@ def why_alone(config: dict[str, Any]) -> str | None:
     if delivery == "Mixup":
         return "Mixup changes the inputs, so its members share no batch"
     for callback in trainer.get("callbacks") or []:
+        if is_probe(callback):
+            continue
         if _class(callback) != "EarlyStopping" or callback["init_args"].get("monitor") != "val/soft_nll":
             return f"the callback {_class(callback)} may look into training"
     for option, plain in PLAIN.items():
@@ -91,6 +95,11 @@ def _parts(group: list[Run], processes: int) -> list[list[Run]]:
     wanted = max(-(-len(members) // LARGEST), min(processes, len(members)))
     cuts = [members[i * len(members) // wanted : (i + 1) * len(members) // wanted] for i in range(wanted)]
     return [[run for unit in cut for run in unit] for cut in cuts]
+
+
+def is_probe(callback: dict[str, Any]) -> bool:
+    """Whether a callback only looks at what training has left behind, so that it serves members of a pack as well."""
+    return issubclass(class_of(callback), Probe)
 
 
 def _class(entry: Any) -> str | None:

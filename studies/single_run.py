@@ -110,6 +110,7 @@ def make_cli(cli: type[PluralityCLI], args: list[str] | None) -> PluralityCLI:
         seed_everything_default=0,
         save_config_kwargs={"overwrite": True},
         parser_class=Parser,
-        trainer_defaults={"use_distributed_sampler": False, "log_every_n_steps": 1},
+        # probes differentiate in a test, which inference mode would forbid
+        trainer_defaults={"use_distributed_sampler": False, "log_every_n_steps": 1, "inference_mode": False},
         args=args,
     )

@@ -1,0 +1,74 @@
+"""What probes have in common: each looks at a trained model after its test and leaves numbers, pictures and notes."""
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import TensorBoardLogger
+from matplotlib.figure import Figure
+
+from callbacks.as_found import as_found
+from callbacks.results import write_atomically
+from datamodules import VoteDataModule
+from errors import InputError
+from lightning_modules import AnnotatorClassifier
+
+
+@dataclass
+class Findings:
+    """What a probe found: numbers for `results.json`, pictures, plain data for files of its own, and what a reader must know about them."""
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    figures: dict[str, Figure] = field(default_factory=dict)  # by file name, without its ending
+    tables: dict[str, Any] = field(default_factory=dict)  # the same; written as JSON
+    notes: list[str] = field(default_factory=list)  # one sentence each: what is absent, what did not converge
+
+    def write(self, folder: Path) -> None:
+        """Pictures to `figures/NAME.png` and tables to `NAME.json` in a run's folder."""
+        for name, figure in self.figures.items():
+            path = folder / "figures" / f"{name}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path)
+        for name, table in self.tables.items():
+            write_atomically(folder / f"{name}.json", json.dumps(table) + "\n")
+
+
+class Probe(Callback, ABC):
+    """A callback that measures a trained classifier on its datamodule, after a test, and changes nothing in either.
+
+    `measure` knows no Trainer, so that it also serves the members of a pack and anybody's own script.
+    """
+
+    notes: list[str]  # of the last test; `Results` keeps them beside the metrics
+
+    @abstractmethod
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+        """Look at the classifier, which is in eval mode, on data that is set up. Every rank of a DDP run calls this at the same time."""
+
+    def examine(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+        """`measure`, after a check of the weights and without leaving a trace in the classifier."""
+        name = next((name for name, value in classifier.named_parameters() if not value.isfinite().all()), None)
+        if name is not None:
+            raise InputError(
+                f"{type(self).__name__}: {name} holds values that are not finite numbers; this training diverged, so train again with a lower learning rate."
+            )
+        with as_found(classifier):
+            return self.measure(classifier, data)
+
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        assert isinstance(pl_module, AnnotatorClassifier)
+        findings = self.examine(pl_module, trainer.datamodule)  # pyright: ignore[reportAttributeAccessIssue]
+        self.notes = findings.notes
+        numbers = {f"test/{name}": torch.tensor(value, dtype=torch.float64) for name, value in findings.metrics.items()}
+        pl_module.log_dict(numbers, sync_dist=True)
+        if not trainer.is_global_zero:
+            return
+        findings.write(Path(trainer.default_root_dir))
+        for logger in trainer.loggers:
+            if isinstance(logger, TensorBoardLogger):
+                for name, figure in findings.figures.items():
+                    logger.experiment.add_figure(f"test/{name}", figure, trainer.current_epoch, close=False)
