@@ -1,6 +1,7 @@
 """The datamodule that all datasets share: votes and inputs in, batches with this epoch's targets out."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,12 +104,12 @@ class VoteDataModule(LightningDataModule, ABC):
             votes = votes.subsample(votes_per_item, self.seed)
         return delivery.bind(votes, self.seed)
 
-    def loader(self, rows: np.ndarray, training: bool):
-        """Batches of these rows: shuffled and augmented for training, in order and as they are for evaluation."""
+    def loader(self, rows: np.ndarray, training: bool, batch_size: int | None = None):
+        """Batches of these rows: shuffled and augmented for training, in order and as they are for evaluation. `data.batch_size` unless given."""
         assert self.corpus is not None
         trainer = self.trainer
         rank, ranks = (trainer.global_rank, trainer.world_size) if trainer else (0, 1)
-        order = BatchOrder(torch.from_numpy(rows), self.batch_size, self.seed, training, rank, ranks)
+        order = BatchOrder(torch.from_numpy(rows), batch_size or self.batch_size, self.seed, training, rank, ranks)
         corpus = self.corpus
         if not isinstance(corpus.inputs, Tensor):
             return WorkerLoader(corpus.inputs, order, self.num_workers)
@@ -118,25 +119,31 @@ class VoteDataModule(LightningDataModule, ABC):
         return TensorLoader(Standardize(stored, corpus.mean, corpus.std, corpus.scale), order)
 
     def train_dataloader(self):
-        return self.loader(self._rows("train"), training=True)
+        return self.loader(self.rows("train"), training=True)
 
     def val_dataloader(self):
-        return self.loader(self._rows("val"), training=False)
+        return self.loader(self.rows("val"), training=False)
 
     def test_dataloader(self):
-        return self.loader(self._rows("test"), training=False)
+        return self.loader(self.rows("test"), training=False)
 
     def predict_dataloader(self):
         return self.loader(np.arange(len(self.annotator_probs)), training=False)
 
-    def _rows(self, split: str) -> np.ndarray:
+    def rows(self, split: str) -> np.ndarray:
+        """The row numbers of train, val or test."""
         assert self.corpus is not None
         return self.corpus.splits[split]
+
+    def evaluation_batches(self, rows: np.ndarray, device: torch.device | str = "cpu", batch_size: int | None = None) -> Iterator[Batch]:
+        """These items as the network sees them, with annotator distributions, on a device: what probes look at. In a DDP run, this rank's share."""
+        for inputs, index in self.loader(rows, training=False, batch_size=batch_size):
+            yield Batch(inputs.to(device), self.annotator_probs[index.to(self.annotator_probs.device)].to(device), index)
 
     def high_disagreement_rows(self, split: str, quantile: float = 0.9) -> np.ndarray:
         """The split's items whose entropy reaches this quantile of the whole table: whether an item is one does not depend on the split."""
         assert self.corpus is not None
-        rows = self._rows(split)
+        rows = self.rows(split)
         return rows[self.corpus.votes.high_disagreement(quantile)[rows]]
 
     def on_after_batch_transfer(self, batch: tuple[Tensor, Tensor], dataloader_idx: int) -> Batch:

@@ -1,0 +1,189 @@
+"""How sharp the basin is that training ended in: the Hessian's extreme eigenvalues, trace and density, by Hessian-vector products alone."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from callbacks.eigenvalues import Ends, ends_by_lanczos, ends_by_power_iteration
+from callbacks.hessian_product import HessianProduct
+from callbacks.lanczos import Ritz, lanczos
+from callbacks.probe import Findings, Probe
+from callbacks.spectral_density import draw_density, quadrature
+from callbacks.trace_estimate import Trace, hutchinson, xtrace
+from datamodules import VoteDataModule
+from errors import InputError
+from lightning_modules import AnnotatorClassifier
+from randomness import generator
+
+Eigenvalues = Literal["lanczos", "power"]
+Traces = Literal["hutch++", "xtrace", "hutchinson"]
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """What `measure_spectrum` found, and how many Hessian-vector products it spent on it."""
+
+    ends: Ends
+    trace: Trace
+    spaces: list[Ritz]
+    products: int
+
+
+def measure_spectrum(
+    product: HessianProduct,
+    seed: int = 0,
+    tolerance: float = 0.01,
+    trace_tolerance: float = 0.02,
+    eigenvalues: Eigenvalues = "lanczos",
+    trace: Traces = "hutch++",
+    least_steps: int = 20,
+    most_products: int = 200,
+    density_starts: int = 1,
+) -> Spectrum:
+    """Extreme eigenvalues, trace and the Ritz values that the density is drawn from; the options are those of `HessianSpectrum`.
+
+    One Lanczos run serves all three: its ends are the eigenvalues, its space is the sketch that takes the large eigenvalues out of the trace's
+    sampling error, and its Ritz values are the first quadrature of the density.
+    """
+    device = product.parameters[0].device
+
+    def draw(purpose: str, number: int) -> Tensor:
+        signs = generator(seed, purpose, number).integers(0, 2, size=product.size, dtype=np.int8)
+        return torch.from_numpy(signs).to(device, product.parameters[0].dtype).mul_(2).sub_(1)
+
+    start = draw("hessian-start", 0)
+    krylov = None
+    if eigenvalues == "power":
+        ends = ends_by_power_iteration(product, start, tolerance, most_products)
+    if eigenvalues == "lanczos" or trace == "hutch++":
+        by_lanczos, krylov = ends_by_lanczos(product, start, tolerance, least_steps, most_products)
+        ends = ends if eigenvalues == "power" else by_lanczos
+    if trace == "xtrace":
+        estimate = xtrace(product, lambda n: draw("hessian-trace", n), product.size, trace_tolerance, most_products)
+    else:
+        sketch = krylov if trace == "hutch++" else None
+        estimate = hutchinson(product, lambda n: draw("hessian-trace", n), trace_tolerance, most_products, sketch)
+    spaces = [krylov.ritz()] if krylov else []
+    steps = len(spaces[0].values) if spaces else least_steps
+    while len(spaces) < density_starts:
+        spaces.append(lanczos(product, draw("hessian-start", len(spaces)), steps).ritz())
+    return Spectrum(ends, estimate, spaces, product.spent)
+
+
+class HessianSpectrum(Probe):
+    """The Hessian of the soft cross-entropy against annotators on the test items, and on those of high disagreement (`_high`).
+
+    Metrics: `hessian_max` and `hessian_min` (largest and smallest eigenvalue by sign), `hessian_abs_max` (largest magnitude), each end's
+    `_residual`, `hessian_trace` with `hessian_trace_se`, `hessian_products` (Hessian-vector products spent) and `hessian_converged`
+    (1, or 0 where a tolerance was not reached, which a note then explains).
+    """
+
+    def __init__(
+        self,
+        tolerance: float = 0.01,
+        trace_tolerance: float = 0.02,
+        eigenvalues: Eigenvalues = "lanczos",
+        trace: Traces = "hutch++",
+        least_steps: int = 20,
+        most_products: int = 200,
+        density_starts: int = 1,
+        high_quantile: float = 0.9,
+        micro_batch: int = 512,
+        seed: int = 0,
+    ):
+        """
+        Args:
+            tolerance: Relative error at which the eigenvalues are accepted. The paper states no tolerance, for these or the trace.
+            trace_tolerance: Relative standard error at which the trace is accepted.
+            eigenvalues: lanczos, or power for the papers' power iteration.
+            trace: hutch++ (with Lanczos' own space as its sketch), xtrace, or hutchinson as in the papers.
+            least_steps: Lanczos steps in any case; more than the number of classes, so that they hold the eigenvalues that stand apart.
+            most_products: Hessian-vector products for the eigenvalues, and again for the trace, after which a tolerance is given up.
+            density_starts: Random start vectors that the density is averaged over.
+            high_quantile: Items whose entropy reaches this quantile are of high disagreement. The paper does not state its cut.
+            micro_batch: Items that are differentiated at once, on each device: it bounds the memory.
+            seed: Of the random vectors.
+        """
+        for name, value in {"tolerance": tolerance, "trace_tolerance": trace_tolerance}.items():
+            if not 0 < value < 1:
+                raise InputError(f"HessianSpectrum's {name} is {value}; it must lie between 0 and 1.")
+        for name, value in {"least_steps": least_steps, "most_products": most_products, "micro_batch": micro_batch}.items():
+            if value < 1:
+                raise InputError(f"HessianSpectrum's {name} is {value}; it must be at least 1.")
+        self.options = dict(
+            seed=seed,
+            tolerance=tolerance,
+            trace_tolerance=trace_tolerance,
+            eigenvalues=eigenvalues,
+            trace=trace,
+            least_steps=least_steps,
+            most_products=most_products,
+            density_starts=density_starts,
+        )
+        self.high_quantile, self.micro_batch = high_quantile, micro_batch
+
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+        findings = Findings()
+        slices = {"": data.rows("test"), "_high": data.high_disagreement_rows("test", self.high_quantile)}
+        spectra = {}
+        for suffix, rows in slices.items():
+            if len(rows) == 0:
+                findings.notes.append("no test item is of high disagreement, so the Hessian's numbers on that slice are absent.")
+                continue
+            spectra[suffix] = self._spectrum(classifier, data, rows)
+            self._report(findings, suffix, spectra[suffix], len(rows))
+        drawn = {suffix: spectrum for suffix, spectrum in spectra.items() if spectrum.spaces}
+        if drawn:
+            findings.figures["hessian_density"] = _picture(drawn, {suffix: len(rows) for suffix, rows in slices.items()})
+        return findings
+
+    def _spectrum(self, classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray) -> Spectrum:
+        ranks = data.trainer.world_size if data.trainer else 1
+
+        def batches():
+            for batch in data.evaluation_batches(rows, classifier.device, self.micro_batch * ranks):
+                yield batch.inputs, batch.targets
+
+        return measure_spectrum(HessianProduct(classifier, batches), **self.options)
+
+    def _report(self, findings: Findings, suffix: str, spectrum: Spectrum, items: int) -> None:
+        ends, trace = spectrum.ends, spectrum.trace
+        values = {
+            "max": ends.largest,
+            "max_residual": ends.largest_residual,
+            "min": ends.smallest,
+            "min_residual": ends.smallest_residual,
+            "abs_max": ends.abs_max,
+            "trace": trace.value,
+            "trace_se": trace.standard_error,
+            "products": spectrum.products,
+            "converged": float(ends.converged and trace.converged),
+        }
+        findings.metrics |= {f"hessian_{name}{suffix}": float(value) for name, value in values.items()}
+        where = "the items of high disagreement" if suffix else "the test items"
+        if not ends.converged:
+            findings.notes.append(
+                f"the Hessian's extreme eigenvalues on {where} did not reach the tolerance of {self.options['tolerance']:g}: the largest is "
+                f"{ends.largest:.4g} with a residual of {ends.largest_residual:.2g}; raise most_products."
+            )
+        if not trace.converged:
+            findings.notes.append(
+                f"the Hessian's trace on {where} did not reach the tolerance of {self.options['trace_tolerance']:g}: it is {trace.value:.4g} with a "
+                f"standard error of {trace.standard_error:.2g}; raise most_products."
+            )
+        if spectrum.spaces:
+            nodes, weights = quadrature(spectrum.spaces)
+            findings.tables[f"hessian_density{suffix}"] = {"items": items, "nodes": nodes.tolist(), "weights": weights.tolist()}
+
+
+def _picture(spectra: dict[str, Spectrum], items: dict[str, int]) -> Figure:
+    figure = Figure(figsize=(4.8 * len(spectra), 3.6), layout="constrained", dpi=150)
+    for number, (suffix, spectrum) in enumerate(spectra.items()):
+        axes = figure.add_subplot(1, len(spectra), number + 1)
+        name = "high disagreement" if suffix else "all test items"
+        draw_density(axes, *quadrature(spectrum.spaces), f"{name} ({items[suffix]:,}), trace {spectrum.trace.value:.4g}")
+    return figure

@@ -1,0 +1,149 @@
+"""What all probes promise: the model is left exactly as it was, in a run of its own, in a pack, and over several processes."""
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from callbacks.as_found import as_found
+from callbacks.results import read_results
+from cli import main
+from lightning_modules import AnnotatorClassifier
+from lightning_modules.networks import LeNet
+
+ROOT = Path(__file__).parents[2]
+PROBES = [{"class_path": "HessianSpectrum", "init_args": {"trace_tolerance": 0.1}}]
+OPTIONS = [
+    "--config", str(ROOT / "configs/digits.yaml"),
+    "--trainer.max_epochs", "1",
+    "--trainer.accelerator", "cpu",
+    "--trainer.enable_progress_bar", "false",
+    "--trainer.enable_model_summary", "false",
+]  # fmt: skip
+
+
+def write_probes(folder: Path) -> Path:
+    path = folder / "probes.yaml"
+    path.write_text(yaml.safe_dump({"trainer": {"callbacks": PROBES}}))
+    return path
+
+
+def everything(module: torch.nn.Module) -> list:
+    """All that a look could change: weights and buffers, gradients, what wants gradients, modes, and every global random state."""
+    tensors = [value.clone() for value in module.state_dict().values()]
+    gradients = [None if p.grad is None else p.grad.clone() for p in module.parameters()]
+    flags = [p.requires_grad for p in module.parameters()] + [part.training for part in module.modules()]
+    return [tensors, gradients, flags, torch.get_rng_state(), random.getstate(), [str(part) for part in np.random.get_state()]]  # noqa: NPY002
+
+
+def same(one: list, two: list) -> None:
+    torch.testing.assert_close(one[0], two[0], rtol=0, atol=0)
+    for before, after in zip(one[1], two[1], strict=True):
+        assert (before is None) == (after is None)
+        assert before is None or torch.equal(before, after)
+    assert one[2] == two[2]
+    assert torch.equal(one[3], two[3])
+    assert one[4:] == two[4:]
+
+
+def mixed_classifier() -> AnnotatorClassifier:
+    """In training mode but for one part, with one frozen weight, with gradients on some weights."""
+    classifier = AnnotatorClassifier((1, 8, 8), 10, LeNet)
+    classifier.train()
+    classifier.network.convolutions.eval()  # pyright: ignore[reportCallIssue]
+    next(classifier.network.parameters()).requires_grad_(False)
+    classifier.network.head(torch.ones(3, 84)).sum().backward()
+    return classifier
+
+
+def test_as_found_restores_everything_even_after_a_failure():
+    classifier = mixed_classifier()
+    before = everything(classifier)
+
+    def look_and_fail() -> None:
+        with as_found(classifier):
+            assert not any(part.training for part in classifier.modules())
+            torch.rand(3)
+            random.random()
+            np.random.rand()  # noqa: NPY002
+            classifier(torch.ones(2, 1, 8, 8)).sum().backward()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        look_and_fail()
+    same(before, everything(classifier))
+
+
+def test_gradients_can_be_taken_inside_inference_mode():
+    layer = torch.nn.Linear(2, 1)
+    with torch.inference_mode(), as_found(layer):
+        assert torch.autograd.grad(layer(torch.ones(1, 2)).sum(), layer.weight)[0].tolist() == [[1, 1]]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A run's directory after fit and test with all probes, and the options it was made with."""
+    folder = tmp_path_factory.mktemp("probes")
+    options = [*OPTIONS, "--config", str(write_probes(folder))]
+    run = main(["fit", *options, "--trainer.default_root_dir", str(folder / "one")]).run_dir
+    main(["test", *options, "--trainer.default_root_dir", str(folder / "one")])
+    return run, options
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe["class_path"])
+def test_each_probe_leaves_the_model_as_it_found_it(probe: dict):
+    import callbacks
+    from datamodules import Digits
+
+    data = Digits()
+    data.setup()
+    classifier = mixed_classifier()
+    before = everything(classifier)
+    findings = getattr(callbacks, probe["class_path"])(**probe["init_args"]).examine(classifier, data)
+    assert findings.metrics or findings.figures
+    same(before, everything(classifier))
+
+
+def test_probes_do_not_change_a_runs_name_or_its_scores(trained: tuple[Path, list[str]], tmp_path: Path):
+    run, _ = trained
+    plain = [*OPTIONS, "--trainer.default_root_dir", str(tmp_path)]
+    alone = main(["fit", *plain]).run_dir
+    main(["test", *plain])
+    assert alone.name == run.name
+    with_probes, without = read_results(run), read_results(alone)
+    assert with_probes
+    assert without
+    assert {name: with_probes["metrics"][name] for name in without["metrics"]} == without["metrics"]
+
+
+def test_two_processes_find_what_one_finds(trained: tuple[Path, list[str]], tmp_path: Path):
+    """DDP over gloo: 540 test items in batches of 101, so that nothing divides evenly."""
+    run, options = trained
+    ddp = ["--trainer.devices", "2", "--trainer.strategy", "ddp", "--trainer.default_root_dir", str(tmp_path)]
+    ddp += ["--data.batch_size", "101", "--ckpt_path", str(run / "checkpoints" / "best.ckpt")]
+    done = subprocess.run([sys.executable, ROOT / "cli.py", "test", *options, *ddp], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    one, two = (json.loads(path.read_text()) for path in (run / "results.json", next(tmp_path.glob("*/results.json"))))
+    assert two["metrics"] == pytest.approx(one["metrics"], rel=1e-3, abs=1e-5)
+    assert two["notes"] == one["notes"]
+
+
+def test_a_packed_member_is_examined_as_if_it_had_been_alone(trained: tuple[Path, list[str]], tmp_path: Path):
+    run, _ = trained
+    study = {"name": "probed", "configs": [str(ROOT / "configs/digits.yaml"), str(write_probes(tmp_path))]}
+    study |= {"options": {"trainer.max_epochs": 1}, "grids": {"main": {"seed_everything": [0, 1]}}}
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(study))
+    subprocess.run([sys.executable, ROOT / "cli.py", "study", "run", path, "--runs", tmp_path / "runs"], check=True, capture_output=True)
+    packed, alone = read_results(tmp_path / "runs" / run.name), read_results(run)
+    assert packed
+    assert alone
+    assert packed["metrics"] == pytest.approx(alone["metrics"], rel=2e-3, abs=1e-4)
+    assert packed["notes"] == alone["notes"]
+    assert sorted(p.name for p in (tmp_path / "runs" / run.name).glob("*.json")) == sorted(p.name for p in run.glob("*.json"))
