@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from curvlinops import HessianLinearOperator, hutchpp_trace
 from measure import verdict
 from pyhessian import hessian as PyHessian
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
@@ -148,11 +148,10 @@ def of_curvlinops(network: Network, batches: Batches, seeds: range, reference: t
     operator = HessianLinearOperator(network, nn.CrossEntropyLoss(), list(network.parameters()), batches, check_deterministic=False)
 
     def run(seed: int) -> tuple[float, int]:
-        product = Counted(lambda v: operator @ torch.from_numpy(v).float())
-        scipy_form = operator.to_scipy()
-        scipy_form._matvec = lambda v: product(v.ravel()).numpy().astype(np.float64)
-        first = np.random.default_rng(seed).standard_normal(operator.shape[0])
-        value = eigsh(scipy_form, k=1, which="LA", tol=EIGENVALUE, v0=first, return_eigenvectors=False)[0]
+        product = Counted(lambda v: operator @ torch.from_numpy(v))
+        scipy_form = LinearOperator(operator.shape, matvec=lambda v: product(v.ravel()).numpy(), dtype=np.float32)  # pyright: ignore
+        first = np.random.default_rng(seed).standard_normal(operator.shape[0], dtype=np.float32)
+        value = eigsh(scipy_form, k=1, which="LA", tol=EIGENVALUE, v0=first, return_eigenvectors=False)[0]  # pyright: ignore
         return float(value), product.count
 
     eigenvalue = reached(run, seeds, reference[0])
@@ -210,7 +209,7 @@ def gauss_newton_trace(network: Network, batches: Batches) -> float:
 def train(network: Network, data: Digits, enlarge: bool, epochs: int = 5) -> None:
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     for epoch in range(epochs):
-        loader = data.train_dataloader()
+        loader: Any = data.train_dataloader()
         loader.sampler.set_epoch(epoch)
         for inputs, index in loader:
             optimizer.zero_grad()

@@ -1,7 +1,7 @@
 """How sharp the basin is that training ended in: the Hessian's extreme eigenvalues, trace and density, by Hessian-vector products alone."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -114,7 +114,7 @@ class HessianSpectrum(Probe):
         for name, value in {"least_steps": least_steps, "most_products": most_products, "micro_batch": micro_batch}.items():
             if value < 1:
                 raise InputError(f"HessianSpectrum's {name} is {value}; it must be at least 1.")
-        self.options = dict(
+        self.options: dict[str, Any] = dict(
             seed=seed,
             tolerance=tolerance,
             trace_tolerance=trace_tolerance,

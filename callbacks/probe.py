@@ -44,24 +44,26 @@ class Probe(Callback, ABC):
     """
 
     notes: list[str]  # of the last test; `Results` keeps them beside the metrics
+    folder: Path | None = None  # of the run that is examined, where it has one
 
     @abstractmethod
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
         """Look at the classifier, which is in eval mode, on data that is set up. Every rank of a DDP run calls this at the same time."""
 
-    def examine(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
-        """`measure`, after a check of the weights and without leaving a trace in the classifier."""
+    def examine(self, classifier: AnnotatorClassifier, data: VoteDataModule, folder: Path | None = None) -> Findings:
+        """`measure`, after a check of the weights and without leaving a trace in the classifier. `folder` is where the run's files are."""
         name = next((name for name, value in classifier.named_parameters() if not value.isfinite().all()), None)
         if name is not None:
             raise InputError(
                 f"{type(self).__name__}: {name} holds values that are not finite numbers; this training diverged, so train again with a lower learning rate."
             )
+        self.folder = folder
         with as_found(classifier):
             return self.measure(classifier, data)
 
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         assert isinstance(pl_module, AnnotatorClassifier)
-        findings = self.examine(pl_module, trainer.datamodule)  # pyright: ignore[reportAttributeAccessIssue]
+        findings = self.examine(pl_module, trainer.datamodule, Path(trainer.default_root_dir))  # pyright: ignore[reportAttributeAccessIssue]
         self.notes = findings.notes
         numbers = {f"test/{name}": torch.tensor(value, dtype=torch.float64) for name, value in findings.metrics.items()}
         pl_module.log_dict(numbers, sync_dist=True)

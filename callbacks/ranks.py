@@ -1,8 +1,12 @@
 """Sums and collections over the processes of a DDP run; in a process of its own they change nothing."""
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor
-from torch.distributed import all_gather_object, all_reduce, get_rank, get_world_size, is_available, is_initialized
+from torch.distributed import all_gather_object, all_reduce, broadcast_object_list, get_rank, get_world_size, is_available, is_initialized
+
+T = TypeVar("T")
 
 
 def rank_and_ranks() -> tuple[int, int]:
@@ -30,3 +34,16 @@ def gather_over_ranks(tensor: Tensor) -> Tensor:
     parts: list[Tensor] = [torch.empty(0)] * ranks
     all_gather_object(parts, tensor.cpu())
     return torch.cat(parts).to(tensor.device)
+
+
+def from_first_rank(value: T) -> T:
+    """The first rank's value on every rank: what only one of them can be sure to find, such as a file on its own disk.
+
+    >>> from_first_rank("found")
+    'found'
+    """
+    if rank_and_ranks()[1] > 1:
+        values = [value]
+        broadcast_object_list(values)
+        return values[0]
+    return value

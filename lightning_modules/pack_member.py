@@ -11,8 +11,10 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from lightning_modules.classifier import AnnotatorClassifier
 from lightning_modules.schedules import CosineToEnd
+from metrics.drift import prediction_drift
 
-KEPT = ("best_score", "best_epoch", "best_state", "at_stop", "history", "last_state", "failed", "rate")  # of a member, between epochs
+# Of a member, between epochs
+KEPT = ("best_score", "best_epoch", "best_state", "at_stop", "history", "last_state", "failed", "rate", "before")
 
 
 @dataclass
@@ -47,6 +49,8 @@ class Member:
     last_state: dict[str, Tensor] = field(default_factory=dict)
     failed: str | None = None
     rate: float = 0.0  # this epoch's learning rate
+    strata: dict[str, Tensor] = field(default_factory=dict)  # masks of its validation items, by the score of the history that follows them
+    before: Tensor | None = None  # the last epoch's validation predictions, where there are strata
 
     def __post_init__(self):
         parameter = torch.nn.Parameter(torch.zeros(1))
@@ -78,6 +82,13 @@ class Member:
         if self.scheduler:
             self.scheduler.load_state_dict(state["scheduler"])
             self.optimizer.param_groups[0]["lr"] = self.rate
+
+    def drift(self, probs: Tensor) -> dict[str, float]:
+        """How far its validation predictions moved since the last epoch, where that is asked for."""
+        if not self.strata:
+            return {}
+        before, self.before = self.before, probs.clone()
+        return {} if before is None else prediction_drift(before, probs, self.strata)
 
     def end_epoch(self, scores: dict[str, float], weights: Callable[[], dict[str, Tensor]]) -> None:
         """Take note of an epoch's scores; `weights` gives this member's weights where they are needed."""

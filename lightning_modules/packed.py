@@ -82,10 +82,10 @@ class PackedClassifier:
     def fit(self, after_epoch: Callable[["PackedClassifier"], None] = lambda pack: None) -> None:
         while self.active:
             losses = self._train_epoch()
-            scores = self._validate()
+            scores, drifts = self._validate()
             self.epoch += 1
             for row, m in enumerate(self.active):
-                mine = {"train/loss": losses[row].item(), **{name: values[row].item() for name, values in scores.items()}}
+                mine = {"train/loss": losses[row].item(), **{name: values[row].item() for name, values in scores.items()}, **drifts[row]}
                 self.members[m].end_epoch(mine, lambda row=row: self.member_state(row))
             self._drop_finished()
             after_epoch(self)
@@ -131,9 +131,9 @@ class PackedClassifier:
         return losses.detach()
 
     @torch.no_grad()
-    def _validate(self) -> dict[str, Tensor]:
-        """Each active member's mean scores on its validation items."""
-        spans, rows = self.spans, []
+    def _validate(self) -> tuple[dict[str, Tensor], list[dict[str, float]]]:
+        """Each active member's mean scores on its validation items, and how far its predictions of them moved."""
+        spans, rows, drifts = self.spans, [], []
         for span in spans:
             data = self.members[self.active[span.start]].data
             _, inputs, index = self.sources[id(data)]
@@ -141,7 +141,8 @@ class PackedClassifier:
             people = data.annotator_probs[index].expand(len(logits), -1, -1)
             probs = logits.double().softmax(-1)
             rows.append([score(probs, people).mean(-1) for score in SCORES.values()])
-        return {name: torch.cat(parts) for name, parts in zip(SCORES, zip(*rows, strict=True), strict=True)}
+            drifts += [self.members[m].drift(its) for m, its in zip(self.active[span.start : span.stop], probs, strict=True)]
+        return {name: torch.cat(parts) for name, parts in zip(SCORES, zip(*rows, strict=True), strict=True)}, drifts
 
     def member_state(self, row: int) -> dict[str, Tensor]:
         """An ordinary state dict of the active member at this row."""

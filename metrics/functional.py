@@ -32,6 +32,17 @@ def item_kl(probs: Tensor, target_probs: Tensor) -> Tensor:
     return item_nll(probs, target_probs) - item_nll(target_probs, target_probs)
 
 
+def item_js(probs: Tensor, other_probs: Tensor) -> Tensor:
+    """Jensen-Shannon divergence between each row of one table and the same row of another, in nats: symmetric, from 0 to log 2.
+
+    >>> item_js(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([[0.5, 0.5], [0.0, 1.0]])).tolist()  # equal; nothing in common
+    [0.0, 0.6931471805599453]
+    """
+    p, q = probs.double(), other_probs.double()
+    middle = ((p + q) / 2).clamp_min(torch.finfo(torch.float64).tiny)  # 0 only where both are, and there nothing is added
+    return ((torch.special.xlogy(p, p / middle) + torch.special.xlogy(q, q / middle)).sum(-1) / 2).clamp_min(0)
+
+
 def item_brier(probs: Tensor, target_probs: Tensor) -> Tensor:
     """Squared distance of each row to the annotator distribution."""
     return (probs.double() - target_probs.double()).square().sum(-1)

@@ -1,6 +1,5 @@
 """One pack of a study: build its members, train them as one, and leave each as an ordinary run."""
 
-import json
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -12,12 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from callbacks.history import write_history
 from callbacks.prediction_table import write_predictions
 from callbacks.results import describe_run, read_results, write_atomically, write_results
+from callbacks.training_dynamics import TrainingDynamics
+from datamodules import VoteDataModule
 from lightning_modules.pack_member import EarlyStopping, Member
 from lightning_modules.packed import PackedClassifier
 from metrics import every_metric
-from studies.build import build, build_classifier, build_data
+from studies.build import build, build_classifier, build_data, class_of
 from studies.configuration import write_config
 from studies.packing import is_probe, without_epochs
 from studies.runs import best_checkpoint
@@ -72,7 +74,8 @@ def build_members(runs: list[Run]) -> tuple[list[Member], list[list[Run]]]:
         bound = data.bind(build(arguments.get("delivery")), arguments.get("votes_per_item"))
         stops = tuple(sorted(run.config["trainer"]["max_epochs"] for run in owned))
         classifier = build_classifier(longest.config, data)
-        members.append(Member(classifier, data, bound, stops[-1], early_stopping(longest.config), stops))
+        strata = followed_strata(longest.config, data)
+        members.append(Member(classifier, data, bound, stops[-1], early_stopping(longest.config), stops, strata=strata))
         owners.append(owned)
     return members, owners
 
@@ -84,6 +87,14 @@ def early_stopping(config: dict[str, Any]) -> EarlyStopping | None:
     return None
 
 
+def followed_strata(config: dict[str, Any], data: VoteDataModule) -> dict[str, Tensor]:
+    """The strata of validation items that TrainingDynamics, where a run has it, follows from epoch to epoch."""
+    for callback in config["trainer"].get("callbacks") or []:
+        if issubclass(class_of(callback), TrainingDynamics):
+            return {f"val/{name}": mask[data.rows("val")] for name, mask in build(callback).strata(data).items()}
+    return {}
+
+
 def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     """Checkpoint, config, history and, last of all, results: as if the run had been alone."""
     epochs = run.config["trainer"]["max_epochs"]
@@ -93,7 +104,7 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     torch.save({"state_dict": state, "epoch": best_epoch, "pytorch-lightning_version": version("lightning")}, content)
     write_config(run.config, folder)
     write_atomically(checkpoint, content.getvalue())
-    write_atomically(folder / "history.json", json.dumps(member.history[:epochs], indent=1) + "\n")
+    write_history(folder, member.history[:epochs])
     network, data = member.classifier.network, member.data
     network.load_state_dict({name.removeprefix("network."): value for name, value in state.items()})
     arguments = run.config["data"]["init_args"]
@@ -107,7 +118,7 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     numbers, notes = {name: float(value) for name, value in metrics.compute().items()}, []
     for callback in run.config["trainer"].get("callbacks") or []:
         if is_probe(callback):
-            findings = build(callback).examine(member.classifier, data)
+            findings = build(callback).examine(member.classifier, data, folder)
             findings.write(folder)
             numbers |= findings.metrics
             notes += findings.notes

@@ -98,7 +98,7 @@ def _parts(group: list[Run], processes: int) -> list[list[Run]]:
 
 
 def is_probe(callback: dict[str, Any]) -> bool:
-    """Whether a callback only looks at what training has left behind, so that it serves members of a pack as well."""
+    """Whether a callback only looks at what training leaves behind (weights, history), so that it serves members of a pack as well."""
     return issubclass(class_of(callback), Probe)
 
 

@@ -10,7 +10,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from callbacks import PredictionTable, Results, UncertaintyFigures
+from callbacks import History, PredictionTable, Results, UncertaintyFigures
 from callbacks.results import read_results
 from datamodules import Delivery, VoteDataModule
 from errors import InputError, OptionError, parse_error
@@ -80,6 +80,7 @@ class PluralityCLI(LightningCLI):
         self.trainer_defaults["callbacks"] = [
             ModelCheckpoint(filename="best", monitor="val/soft_nll", **checkpoints),
             ModelCheckpoint(filename="last", **checkpoints),
+            History(),
             UncertaintyFigures(),
             PredictionTable(),
             Results(),

@@ -9,6 +9,7 @@ from lightning import Trainer
 from lightning.pytorch.callbacks import EarlyStopping as LightningEarlyStopping
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from callbacks import TrainingDynamics
 from datamodules import Digits, LabelSmoothing, MajorityVote, Multipass, SoftLabels, StochasticLabelSampling
 from lightning_modules import AnnotatorClassifier, CosineToEnd
 from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, ResNet18, SimpleFFN
@@ -165,9 +166,33 @@ def test_which_networks_can_be_packed():
     assert not can_be_packed(ResNet18((3, 32, 32), 10, width=4))
 
 
+def follow(member: Member) -> None:
+    """Have a member note how far its predictions move, as TrainingDynamics would."""
+    rows = member.data.rows("val")
+    member.strata = {f"val/{name}": mask[rows] for name, mask in TrainingDynamics().strata(member.data).items()}
+
+
+def test_predictions_move_from_epoch_to_epoch_as_alone():
+    members = pack_of(SPECS, 3, SimpleFFN)
+    for member in members[1:]:
+        follow(member)
+    PackedClassifier(members).fit()
+    for member, (seed, delivery, options) in zip(members[1:], SPECS[1:], strict=True):
+        _, trainer = alone(seed, delivery, {**options, "network": SimpleFFN}, 3, TrainingDynamics())
+        expected = {name: value.item() for name, value in trainer.callback_metrics.items() if name.startswith("val/js")}
+        assert len(expected) == 4
+        assert {name: value for name, value in member.history[-1].items() if name.startswith("val/js")} == pytest.approx(expected, abs=1e-6)
+        assert not any(name.startswith("val/js") for name in member.history[0])
+    assert not any(name.startswith("val/js") for row in members[0].history for name in row)
+    assert members[0].before is None
+
+
 def test_a_pack_continues_exactly_from_its_saved_state(tmp_path):
     def members():
-        return pack_of(SPECS, 6, SimpleFFN, early_stopping=lambda: EarlyStopping(patience=1, min_delta=0.12))
+        members = pack_of(SPECS, 6, SimpleFFN, early_stopping=lambda: EarlyStopping(patience=1, min_delta=0.12))
+        for member in members[::2]:
+            follow(member)
+        return members
 
     whole = members()
     PackedClassifier(whole).fit(lambda pack: torch.save(pack.state_dict(), tmp_path / f"{pack.epoch}.pt"))

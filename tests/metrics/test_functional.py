@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
+from scipy.spatial.distance import jensenshannon
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 
 from metrics import functional
@@ -84,6 +85,14 @@ def test_kl_agrees_with_scipy():
     reference = stats.entropy(targets.numpy(), probs.numpy(), axis=1)
     np.testing.assert_allclose(functional.item_kl(probs, targets), reference, rtol=1e-10, atol=1e-14)
     assert functional.kl_divergence(probs, targets).item() == pytest.approx(reference.mean(), rel=1e-12)
+
+
+def test_js_agrees_with_scipy():
+    """scipy gives the distance, which is the square root of the divergence."""
+    probs, others = random_pair(300, 5, seed=28)
+    probs[::3], others[::5] = one_hot(np.arange(100) % 5, 5), random_votes(60, 5, votes=3, seed=29)
+    reference = jensenshannon(probs.numpy(), others.numpy(), axis=1) ** 2
+    np.testing.assert_allclose(functional.item_js(probs, others), reference, rtol=1e-10, atol=1e-14)
 
 
 def test_entropy_agrees_with_scipy():
@@ -299,6 +308,20 @@ def test_divergence_is_zero_only_between_equals(pair):
     different = (probs - targets).abs().amax(1) > 1e-9
     assert (functional.item_kl(probs, targets) > 0)[different].all()
     assert (functional.item_brier(probs, targets) > 0)[different].all()
+
+
+@law
+@given(pairs())
+def test_js_is_symmetric_and_lies_between_zero_for_equals_and_log_2_for_strangers(pair):
+    probs, others = pair
+    js = functional.item_js(probs, others)
+    assert torch.equal(js, functional.item_js(others, probs))
+    assert (functional.item_js(probs, probs) == 0).all()
+    assert (js >= 0).all()
+    assert (js <= math.log(2) + 1e-15).all()
+    assert torch.equal(js > 0, (probs != others).any(1))
+    strangers = (probs * others == 0).all(1)
+    np.testing.assert_allclose(js[strangers], math.log(2), rtol=1e-15)
 
 
 def test_nll_is_kl_plus_the_entropy_of_people():

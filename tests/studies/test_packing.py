@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from studies.configuration import resolve
+from studies.pack_job import early_stopping
 from studies.packing import jobs_of, why_alone, without_epochs
 from studies.runs import run_name
 from studies.study import Run
@@ -25,6 +26,7 @@ def run(*options: str) -> Run:
         (["--model.network", "MLPHead"], None),
         (["--model.scheduler", "CosineToEnd"], None),
         (EARLY, None),
+        (["--trainer.callbacks+=TrainingDynamics", *EARLY, "--trainer.callbacks+=GradientVariance"], None),
         (["--data.votes_per_item", "5"], None),
         (["--model.network", "LeNet"], "LeNet does not pack well"),
         (["--model.optimizer", "RMSprop"], "RMSprop with these options has no packed form"),
@@ -39,6 +41,13 @@ def run(*options: str) -> Run:
 def test_each_run_says_why_it_cannot_be_packed(options: list[str], reason: str | None):
     answer = why_alone(run(*options).config)
     assert answer is None if reason is None else reason in (answer or "")
+
+
+def test_a_packs_stopping_rule_is_found_among_probes():
+    rule = early_stopping(run("--trainer.callbacks+=TrainingDynamics", *EARLY, "--trainer.callbacks.patience", "7").config)
+    assert rule
+    assert rule.patience == 7
+    assert early_stopping(run("--trainer.callbacks+=TrainingDynamics").config) is None
 
 
 def test_packs_hold_equal_shapes_and_keep_seeds_together():

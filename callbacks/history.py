@@ -1,0 +1,72 @@
+"""What each epoch of training came to, as `history.json` in the run's directory: one list, the same for runs alone and in packs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerFn
+
+from callbacks.results import write_atomically
+from errors import InputError
+
+Epochs = list[dict[str, float]]  # of each epoch: its number, learning rate, train/loss and all val/ scores
+
+
+class History(Callback):
+    """Writes every epoch's learning rate, training loss and validation scores as soon as it ends.
+
+    The list is kept in checkpoints, so that an interrupted run ends with the same file as one that was not. (Where checkpoints are not made at the ends of
+    epochs, because validation is set to another rhythm, the continued epoch's training loss is that of its rest, or absent: Lightning keeps no half of it.)
+    """
+
+    def __init__(self):
+        self.epochs: Epochs = []
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"epochs": self.epochs}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.epochs = state_dict["epochs"]
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._current(trainer)  # schedules are stepped before validation, so this epoch's learning rate is only known now
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if training_pauses_to_validate(trainer):
+            self._current(trainer).update(_scores(trainer, "val/"))
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._current(trainer).update(_scores(trainer, "train/"))
+        if trainer.is_global_zero:
+            write_history(Path(trainer.default_root_dir), self.epochs)
+
+    def _current(self, trainer: Trainer) -> dict[str, float]:
+        """The row of the current epoch."""
+        if not self.epochs or self.epochs[-1]["epoch"] != trainer.current_epoch:
+            self.epochs.append({"epoch": trainer.current_epoch, "lr": trainer.optimizers[0].param_groups[0]["lr"]})
+        return self.epochs[-1]
+
+
+def _scores(trainer: Trainer, kind: str) -> dict[str, float]:
+    return {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith(kind)}
+
+
+def training_pauses_to_validate(trainer: Trainer) -> bool:
+    """Whether a validation belongs to an epoch of training: not the sanity check before it, nor a validation for its own sake."""
+    return trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
+
+
+def write_history(folder: Path, epochs: Epochs) -> None:
+    write_atomically(folder / "history.json", json.dumps(epochs, indent=1) + "\n")
+
+
+def read_history(folder: Path) -> Epochs | None:
+    """A run's epochs; None where it was not trained here."""
+    path = folder / "history.json"
+    if not path.exists():
+        return None
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise InputError(f"{path} is not a list of epochs that can be read; delete it, or fit this run again.") from error
