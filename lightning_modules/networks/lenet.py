@@ -33,5 +33,9 @@ class LeNet(Network):
         self.hidden = nn.Sequential(nn.Linear(flat, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU())
         self.head = nn.Linear(84, num_classes)
 
+    @property
+    def spatial(self) -> nn.Module:
+        return self.convolutions[4]  # the second ReLU
+
     def features(self, inputs: Tensor) -> Tensor:
         return self.hidden(self.convolutions(inputs))

@@ -17,5 +17,10 @@ class Network(nn.Module):
     def features(self, inputs: Tensor) -> Tensor:
         """Penultimate features [B, D]."""
 
+    @property
+    def spatial(self) -> nn.Module | None:
+        """The layer whose output maps Grad-CAM looks at; None where a network has none or cannot know. A property, so that weights keep one name."""
+        return None
+
     def forward(self, inputs: Tensor) -> Tensor:
         return self.head(self.features(inputs))

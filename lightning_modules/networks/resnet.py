@@ -27,6 +27,10 @@ class ResNet18(Network):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
+    @property
+    def spatial(self) -> nn.Module:
+        return self.stages
+
     def features(self, inputs: Tensor) -> Tensor:
         return self.stages(self.stem(inputs)).mean((2, 3))
 
