@@ -1,7 +1,23 @@
 """What looks at a model while or after it trains. Nothing here changes what is trained."""
 
+from callbacks.grad_cam import GradCAM
+from callbacks.gradient_variance import GradientVariance
+from callbacks.hessian_spectrum import HessianSpectrum
+from callbacks.history import History
+from callbacks.ood_scores import OODScores
 from callbacks.prediction_table import PredictionTable
 from callbacks.results import Results
+from callbacks.training_dynamics import TrainingDynamics
 from callbacks.uncertainty_figures import UncertaintyFigures
 
-__all__ = ["PredictionTable", "Results", "UncertaintyFigures"]
+__all__ = [
+    "GradCAM",
+    "GradientVariance",
+    "HessianSpectrum",
+    "History",
+    "OODScores",
+    "PredictionTable",
+    "Results",
+    "TrainingDynamics",
+    "UncertaintyFigures",
+]

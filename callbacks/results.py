@@ -37,6 +37,7 @@ def describe_run(data: Any, delivery: Any, votes_per_item: int | None, network: 
         "run": folder.name,
         "dataset": type(data).__name__,
         "simulated_annotators": data.simulated,
+        "embedder": getattr(data, "embedder_name", None),  # of frozen inputs
         "delivery": describe_value(delivery),
         "votes_per_item": votes_per_item,
         "seed": data.seed,
@@ -100,4 +101,5 @@ def print_table(results: dict[str, Any], path: Path) -> None:
     console.print(table)
     for note in results["notes"]:
         console.print(f"note: {note}", soft_wrap=True, highlight=False, markup=False)
-    console.print(f"{results['test_items']} test items, {results['network']}. Written to {path}", soft_wrap=True, highlight=False)
+    network = f"{results['network']} on {results['embedder']}" if results["embedder"] else results["network"]
+    console.print(f"{results['test_items']} test items, {network}. Written to {path}", soft_wrap=True, highlight=False)

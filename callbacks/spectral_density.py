@@ -33,7 +33,7 @@ def draw_density(axes: Axes, nodes: np.ndarray, weights: np.ndarray, label: str)
     """Density on a logarithmic scale: the bulk near 0 and the few eigenvalues that stand apart from it."""
     low, high = nodes.min(), nodes.max()
     width = max(high - low, 1e-12) / 100
-    at = np.linspace(low - 5 * width, high + 5 * width, 1000)
+    at = np.linspace(low - 7 * width, high + 7 * width, 1000)
     curve = density(at, nodes, weights, width)
     floor = curve.max() * 1e-8
     axes.semilogy(at, np.maximum(curve, floor), color=BLUE, linewidth=1.2)

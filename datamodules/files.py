@@ -1,8 +1,11 @@
 """Published data files: found where the user keeps them, fetched where they are absent, and always checked."""
 
+import gzip
 import hashlib
 import os
 import tarfile
+import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,14 +15,20 @@ import pooch
 from errors import InputError
 
 
+class AbsentFile(InputError):
+    """A file that is not there and could not be fetched, which whoever can do without it may want to tell from one that is wrong."""
+
+
 @dataclass(frozen=True)
 class PublishedFile:
     """One file of a dataset: where it lies below the data root, its sha256, and where it can be downloaded."""
 
     path: str
-    sha256: str
+    sha256: str  # of a .gz: that of its uncompressed content, because the same content is often compressed anew
     url: str
-    archive_sha256: str | None = None  # set where the url is a tar archive that holds the file under the same path
+    archive_sha256: str | None = (
+        None  # of what the url gives, where that is a tar archive that holds the file under the same path, or a .gz
+    )
 
 
 def find(root: str | os.PathLike, file: PublishedFile) -> Path:
@@ -27,15 +36,21 @@ def find(root: str | os.PathLike, file: PublishedFile) -> Path:
 
     A file that differs from the published one (cut short, altered) is refused and left as it is.
     """
-    path = Path(root) / file.path
-    if not path.exists():
-        _download(path, file)
+    path = fetch(root, file)
     digest = sha256(path)
     if digest != file.sha256:
         raise InputError(
             f"{path} is not the published file (its sha256 starts with {digest[:8]}, it should be {file.sha256[:8]}); "
             "delete it to have it downloaded again."
         )
+    return path
+
+
+def fetch(root: str | os.PathLike, file: PublishedFile) -> Path:
+    """Where the file lies below `root`, after a download where it was absent; a file that lies there already is not looked into."""
+    path = Path(root) / file.path
+    if not path.exists():
+        _download(path, file)
     return path
 
 
@@ -48,8 +63,12 @@ def read_array(path: Path) -> np.ndarray:
 
 
 def sha256(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """The digest of a file's content; of a .gz, that of what is compressed in it."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()  # pyright: ignore[reportArgumentType]
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{path} was cut short or is no gzip file; delete it to have it downloaded again.") from error
 
 
 def _download(path: Path, file: PublishedFile) -> None:
@@ -61,10 +80,12 @@ def _download(path: Path, file: PublishedFile) -> None:
             file.url, known_hash=f"sha256:{file.archive_sha256 or file.sha256}", fname=name, path=path.parent, progressbar=True
         )
     except Exception as error:  # network libraries raise many types; all mean the same to the user
-        raise InputError(
+        with suppress(OSError):
+            path.parent.rmdir()  # where nothing lies in it
+        raise AbsentFile(
             f"{path} is absent and {file.url} could not be downloaded ({type(error).__name__}); put the file there by hand."
         ) from error
-    if file.archive_sha256 is not None:
+    if file.archive_sha256 is not None and path.suffix != ".gz":
         _extract(Path(fetched), file.path, path)
 
 

@@ -1,7 +1,7 @@
 """One run: LightningCLI with data linked to model, and a directory, checkpoints and callbacks that follow from the config."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from lightning import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from callbacks import History, PredictionTable, Results, UncertaintyFigures
 from callbacks.results import read_results
 from datamodules import Delivery, VoteDataModule
+from datamodules.embedders import Embedder
 from errors import InputError, OptionError, parse_error
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import Network
@@ -23,6 +24,7 @@ CHOICES = {
     "data": VoteDataModule,
     "delivery": Delivery,
     "base": Delivery,
+    "embedder": Embedder,
     "network": Network,
     "optimizer": Optimizer,
     "scheduler": LRScheduler,
@@ -44,6 +46,10 @@ class PluralityCLI(LightningCLI):
         parser.link_arguments("data.input_shape", "model.input_shape", apply_on="instantiate")
         parser.link_arguments("seed_everything", "data.init_args.seed")
         parser.link_arguments("seed_everything", "model.seed")
+        # typing takes Optional[int | float] for whichever order of the two was first seen in a process: 1 batch would become 1.0, which means all.
+        for action in parser._actions:
+            if getattr(action, "_typehint", None) == Union[int, float, None]:  # noqa: UP007
+                action._typehint = Union[int, float, None]  # noqa: UP007  # pyright: ignore[reportAttributeAccessIssue]
 
     def _set_seed(self) -> None:
         seed = self.config[str(self.subcommand)].seed_everything

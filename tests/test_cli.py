@@ -192,6 +192,14 @@ def test_a_checkpoint_cannot_run_code(capsys, tmp_path: Path):
     assert not (tmp_path / "attacked").exists()
 
 
+@pytest.mark.parametrize(("given", "understood"), [("1", "1"), ("1.0", "1.0"), ("0.5", "0.5")])
+def test_one_batch_is_not_all_batches(given: str, understood: str):
+    """In a process of its own, because how a union of int and float is read used to depend on what was imported before."""
+    options = ["fit", "--config", "configs/digits.yaml", "--trainer.limit_train_batches", given, "--print_config"]
+    done = subprocess.run([sys.executable, "cli.py", *options], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    assert f"  limit_train_batches: {understood}\n" in done.stdout
+
+
 def test_two_processes_train_and_test_as_one_does(tmp_path: Path):
     """DDP over gloo on the CPU: 2,512 training and 540 test items, batches of 101, so that nothing divides evenly."""
     options = [*QUICK, "--data.delivery", "StochasticLabelSampling", "--data.batch_size", "101", "--trainer.limit_train_batches", "1.0"]

@@ -5,13 +5,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from callbacks.results import read_results
 from cli import main
+from datamodules.files import AbsentFile
 from studies.configuration import write_config
 from studies.study import Study
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 DATASETS = sorted(CONFIGS.glob("*.yaml"))
 TRAINERS = sorted((CONFIGS / "trainer").glob("*.yaml"))
+CALLBACKS = sorted((CONFIGS / "callbacks").glob("*.yaml"))
 STUDIES = sorted((CONFIGS / "studies").glob("*.yaml"))
 ONE_STEP = [
     "--trainer.max_epochs", "1",
@@ -24,7 +27,7 @@ ONE_STEP = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", DATASETS + TRAINERS + STUDIES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DATASETS + TRAINERS + CALLBACKS + STUDIES, ids=lambda path: path.name)
 def test_the_head_says_command_cost_and_result(path: Path):
     head = path.read_text().split("\n\n")[0]
     comment = "\n".join(line for line in head.splitlines() if line.startswith("#"))
@@ -34,8 +37,8 @@ def test_the_head_says_command_cost_and_result(path: Path):
 
 
 def options_for(path: Path, root: Path) -> list[str]:
-    uses_files = yaml.safe_load(path.read_text())["data"]["class_path"] == "CIFAR10H"
-    return ["--config", str(path), *(["--data.root", str(root)] if uses_files else [])]
+    places = [place for place in ("root", "cache") if place in yaml.safe_load(path.read_text())["data"]["init_args"]]
+    return ["--config", str(path), *(word for place in places for word in (f"--data.{place}", str(root)))]
 
 
 @pytest.mark.parametrize("path", DATASETS, ids=lambda path: path.name)
@@ -51,6 +54,24 @@ def test_one_step_with_each_trainer(path: Path, small_cifar: Path, tmp_path: Pat
     assert cli.trainer.global_step == 1
 
 
+@pytest.mark.parametrize("path", CALLBACKS, ids=lambda path: path.name)
+def test_one_step_and_a_test_with_each_set_of_callbacks(path: Path, small_cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("datamodules.files._download", _no_network)
+    options = [*options_for(CONFIGS / "cifar10h.yaml", small_cifar), "--config", str(path), *ONE_STEP, "--model.network.width", "4"]
+    options += ["--trainer.default_root_dir", str(tmp_path)]
+    run = main(["fit", *options]).run_dir
+    main(["test", *options])
+    results = read_results(run)
+    assert results
+    assert {"hessian_max", "hessian_trace_high", "gradient_variance_spearman", "best_epoch"} <= results["metrics"].keys()
+    assert (run / "figures" / "grad_cam.png").exists()
+    assert any("svhn" in note for note in results["notes"])
+
+
+def _no_network(path: Path, file) -> None:
+    raise AbsentFile(f"{path} is absent and nothing is downloaded in a test.")
+
+
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
 def test_each_study_expands_to_runs_that_the_command_line_takes(path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(CONFIGS.parent)
@@ -64,8 +85,8 @@ def test_each_study_expands_to_runs_that_the_command_line_takes(path: Path, monk
 def test_one_step_with_the_first_run_of_each_study(path: Path, small_cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(CONFIGS.parent)
     config = Study.load(path).runs()[0].config
-    if "root" in config["data"]["init_args"]:
-        config["data"]["init_args"]["root"] = str(small_cifar)
+    for place in {"root", "cache"} & set(config["data"]["init_args"]):
+        config["data"]["init_args"][place] = str(small_cifar)
     cli = main(["fit", "--config", str(write_config(config, tmp_path)), *ONE_STEP, "--trainer.default_root_dir", str(tmp_path)])
     assert cli.trainer.global_step == 1
 

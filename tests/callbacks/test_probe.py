@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,16 +12,20 @@ import pytest
 import torch
 import yaml
 
+import callbacks
 from callbacks.as_found import as_found
 from callbacks.results import read_results
 from cli import main
+from datamodules import Digits
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import LeNet
+from tests.callbacks.patches import write_noise
 
 ROOT = Path(__file__).parents[2]
-PROBES = [{"class_path": "HessianSpectrum", "init_args": {"trace_tolerance": 0.1}}]
+PROBES = {"HessianSpectrum": {"trace_tolerance": 0.1}, "GradientVariance": {}, "TrainingDynamics": {}, "OODScores": {"k": 5}}
 OPTIONS = [
     "--config", str(ROOT / "configs/digits.yaml"),
+    "--data.batch_size", "101",
     "--trainer.max_epochs", "1",
     "--trainer.accelerator", "cpu",
     "--trainer.enable_progress_bar", "false",
@@ -29,8 +34,10 @@ OPTIONS = [
 
 
 def write_probes(folder: Path) -> Path:
+    """A YAML with all probes that any network suits, and a set of images unlike digits for one of them."""
+    options = {**PROBES, "OODScores": {**PROBES["OODScores"], "sets": {"noise": write_noise(folder)}}}
     path = folder / "probes.yaml"
-    path.write_text(yaml.safe_dump({"trainer": {"callbacks": PROBES}}))
+    path.write_text(yaml.safe_dump({"trainer": {"callbacks": [{"class_path": name, "init_args": more} for name, more in options.items()]}}))
     return path
 
 
@@ -96,17 +103,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return run, options
 
 
-@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe["class_path"])
-def test_each_probe_leaves_the_model_as_it_found_it(probe: dict):
-    import callbacks
-    from datamodules import Digits
-
+@pytest.mark.parametrize("name", ["GradCAM", *PROBES])
+def test_each_probe_leaves_the_model_as_it_found_it(name: str, tmp_path: Path):
     data = Digits()
     data.setup()
     classifier = mixed_classifier()
     before = everything(classifier)
-    findings = getattr(callbacks, probe["class_path"])(**probe["init_args"]).examine(classifier, data)
-    assert findings.metrics or findings.figures
+    options = {**PROBES.get(name, {}), **({"sets": {"noise": write_noise(tmp_path)}} if name == "OODScores" else {})}
+    findings = getattr(callbacks, name)(**options).examine(classifier, data)
+    assert findings.metrics or findings.figures or findings.notes
     same(before, everything(classifier))
 
 
@@ -125,8 +130,10 @@ def test_probes_do_not_change_a_runs_name_or_its_scores(trained: tuple[Path, lis
 def test_two_processes_find_what_one_finds(trained: tuple[Path, list[str]], tmp_path: Path):
     """DDP over gloo: 540 test items in batches of 101, so that nothing divides evenly."""
     run, options = trained
+    (tmp_path / run.name).mkdir()
+    shutil.copy(run / "history.json", tmp_path / run.name)  # which TrainingDynamics sums up
     ddp = ["--trainer.devices", "2", "--trainer.strategy", "ddp", "--trainer.default_root_dir", str(tmp_path)]
-    ddp += ["--data.batch_size", "101", "--ckpt_path", str(run / "checkpoints" / "best.ckpt")]
+    ddp += ["--ckpt_path", str(run / "checkpoints" / "best.ckpt")]
     done = subprocess.run([sys.executable, ROOT / "cli.py", "test", *options, *ddp], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     one, two = (json.loads(path.read_text()) for path in (run / "results.json", next(tmp_path.glob("*/results.json"))))
@@ -137,7 +144,7 @@ def test_two_processes_find_what_one_finds(trained: tuple[Path, list[str]], tmp_
 def test_a_packed_member_is_examined_as_if_it_had_been_alone(trained: tuple[Path, list[str]], tmp_path: Path):
     run, _ = trained
     study = {"name": "probed", "configs": [str(ROOT / "configs/digits.yaml"), str(write_probes(tmp_path))]}
-    study |= {"options": {"trainer.max_epochs": 1}, "grids": {"main": {"seed_everything": [0, 1]}}}
+    study |= {"options": {"trainer.max_epochs": 1, "data.batch_size": 101}, "grids": {"main": {"seed_everything": [0, 1]}}}
     path = tmp_path / "study.yaml"
     path.write_text(yaml.safe_dump(study))
     subprocess.run([sys.executable, ROOT / "cli.py", "study", "run", path, "--runs", tmp_path / "runs"], check=True, capture_output=True)

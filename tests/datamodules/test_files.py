@@ -1,5 +1,6 @@
 """Published files: checked on every use, downloaded whole or not at all."""
 
+import gzip
 import hashlib
 import io
 import tarfile
@@ -57,6 +58,19 @@ def test_takes_one_member_out_of_an_archive_and_nothing_else(server, tmp_path: P
     assert find(tmp_path / "root", file).read_bytes() == CONTENT
     assert not list(tmp_path.rglob("outside"))
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_gz_is_kept_as_it_comes_and_checked_by_its_content(server, tmp_path: Path):
+    folder, url = server
+    (folder / "votes.gz").write_bytes(gzip.compress(CONTENT))
+    file = PublishedFile("deep/votes.gz", digest(CONTENT), f"{url}/votes.gz", archive_sha256=digest((folder / "votes.gz").read_bytes()))
+    path = find(tmp_path / "root", file)
+    assert path.read_bytes() == (folder / "votes.gz").read_bytes()
+    path.write_bytes(gzip.compress(CONTENT, 1))  # compressed anew
+    assert find(tmp_path / "root", file) == path
+    path.write_bytes(gzip.compress(CONTENT + b"x"))
+    with pytest.raises(InputError, match=r"votes.gz is not the published file .*delete it"):
+        find(tmp_path / "root", file)
 
 
 def test_a_download_that_was_altered_leaves_nothing_behind(server, tmp_path: Path):

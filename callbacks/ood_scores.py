@@ -1,0 +1,183 @@
+"""OOD detection after a test: how well eight scores, and any of pytorch-ood's, tell images from elsewhere from the test items."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from callbacks import ood_detectors as detect
+from callbacks.named_detectors import NamedDetector, class_of
+from callbacks.ood_figure import draw_scores
+from callbacks.ood_passes import Outputs, check_halves, foreign_loader, one_pass
+from callbacks.probe import Findings, Probe
+from callbacks.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
+from datamodules import VoteDataModule
+from datamodules.files import AbsentFile
+from datamodules.ood_sets import PUBLISHED, fetch_ood_set, read_ood_set
+from errors import InputError
+from lightning_modules import AnnotatorClassifier
+from metrics import detection
+
+LOGIT_SCORES = {"msp": detect.msp, "energy": detect.energy, "entropy": detect.entropy, "margin": detect.margin}
+FITTED_SCORES = ("knn", "mahalanobis", "vim")
+SCORES = (*LOGIT_SCORES, "odin", *FITTED_SCORES)
+METRICS = {"auroc": detection.auroc, "aupr": detection.aupr, "fpr95": detection.fpr95}
+
+Score = Callable[[Outputs], Tensor]
+
+
+class OODScores(Probe):
+    """AUROC, AUPR (OOD is positive) and FPR@95 of each score against each OOD set, named `<set>_auroc_<score>` and so on.
+
+    The data are the test items. What needs fitting is fitted to the training items, without augmentation, and their majority classes.
+    """
+
+    def __init__(
+        self,
+        sets: Sequence[str] | dict[str, str] = ("svhn", "cifar100"),
+        root: str | None = None,
+        scores: Sequence[str] = SCORES,
+        k: int = 50,
+        principal: int | None = None,
+        temperature: float = 1000.0,
+        eps: float = 0.0014,
+        detectors: Sequence[dict[str, Any]] = (),
+    ):
+        """
+        Args:
+            sets: OOD sets: svhn, cifar100, mnist, fashion_mnist, or paths of image folders, idx files, CIFAR's .bin, SVHN's .mat; or names with these.
+            root: The folder below which published sets lie; those that are absent are downloaded to it. Null for the dataset's own, or `data` where it has none.
+            scores: Which to compute, of msp, energy, entropy, margin, odin, knn, mahalanobis and vim.
+            k: Of KNN. The paper does not state it; 50 is what KNN's authors take for CIFAR-10.
+            principal: Dimensions of ViM's principal space; null for half of the features. ViM is not in the paper.
+            temperature: Of ODIN. The paper does not state it; 1000 is what ODIN's authors take.
+            eps: Of ODIN, its step per pixel on the scale from 0 to 1. The paper does not state it; 0.0014 is what ODIN's authors take for CIFAR-10.
+            detectors: Further detectors of pytorch-ood that take logits or features, as [{class_path: pytorch_ood.detector.MaxLogit, init_args: {}}].
+        """
+        unknown = [score for score in scores if score not in SCORES]
+        if unknown:
+            raise InputError(f"OODScores's scores name {unknown[0]}; they must be of {', '.join(SCORES)}.")
+        if not temperature > 0:
+            raise InputError(f"OODScores's temperature is {temperature}; it must be above 0.")
+        pairs = list(sets.items()) if isinstance(sets, dict) else [(set_name(source), source) for source in sets]
+        named = [(class_of(entry).__name__.lower(), entry) for entry in detectors]
+        if not scores and not named:
+            raise InputError("OODScores has neither scores nor detectors; name at least one.")
+        _check_names("sets", [name for name, _ in pairs])
+        _check_names("scores and detectors", [*scores, *(name for name, _ in named)])
+        self.sets, self.detectors, self.scores = dict(pairs), dict(named), tuple(scores)
+        self.root, self.k, self.principal, self.temperature, self.eps = root, k, principal, temperature, eps
+
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+        network = classifier.network
+        assert data.corpus is not None
+        check_halves(network)
+        if "vim" in self.scores and not isinstance(network.head, nn.Linear):
+            raise InputError(
+                f"ViM needs the weights of a linear last layer, but the head of {type(network).__name__} is {type(network.head).__name__}; "
+                "leave vim out of OODScores's scores."
+            )
+        findings = Findings()
+        root = self.root or getattr(data, "root", "data")
+        absences = {name: _absence(source, root) for name, source in self.sets.items()}
+        for name, absence in absences.items():
+            if absence is not None:
+                findings.notes.append(f"{name}_auroc, {name}_aupr and {name}_fpr95 of all scores are absent: {absence}")
+        present = {name: source for name, source in self.sets.items() if absences[name] is None}
+        if not present:
+            return findings
+
+        for parameter in classifier.parameters():
+            parameter.requires_grad_(False)  # ODIN needs gradients of the inputs only; the base class sets this back
+        std = torch.tensor(data.corpus.std, device=classifier.device).reshape(1, -1, *(1,) * (len(data.input_shape) - 1))
+        odin = detect.ODIN(self.temperature, self.eps, std) if "odin" in self.scores else None
+        scores = self._fit(classifier, data)
+        inside = _evaluate(scores, one_pass(classifier, data.loader(data.rows("test"), training=False), odin), "the test items")
+        for name, source in present.items():
+            images = read_ood_set(source, root, data.input_shape).to(classifier.device)
+            outside = _evaluate(scores, one_pass(classifier, foreign_loader(images, data), odin), name)
+            pairs = {score: (inside[score], outside[score]) for score in scores}
+            findings.metrics |= {f"{name}_{key}_{score}": of(*pair).item() for score, pair in pairs.items() for key, of in METRICS.items()}
+            findings.figures[f"ood_{name}"] = draw_scores(_title(data), name, pairs)
+        return findings
+
+    def _fit(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> dict[str, Score]:
+        """Every score as a function of a pass's outputs. The training items are looked at only if something needs them."""
+        head = classifier.network.head
+        named = {name: NamedDetector.build(entry, head) for name, entry in self.detectors.items()}
+        train, labels = None, torch.empty(0)
+        if set(self.scores) & set(FITTED_SCORES) or any(detector.needs_fit for detector in named.values()):
+            seen = one_pass(classifier, data.loader(data.rows("train"), training=False))
+            train = Outputs(*(gather_over_ranks(values) for values in seen))
+            labels = data.annotator_probs.argmax(-1).to(classifier.device)[train.index]
+            for detector in named.values():
+                detector.fit(train.logits, train.features, labels)  # does nothing where none is needed
+        fitted: dict[str, Score] = {name: self._score(name, head, train, labels) for name in self.scores}
+        return fitted | {name: lambda seen, score=detector: score(seen.logits, seen.features) for name, detector in named.items()}
+
+    def _score(self, name: str, head: nn.Module, train: Outputs | None, labels: Tensor) -> Score:
+        if name in LOGIT_SCORES:
+            return lambda seen: LOGIT_SCORES[name](seen.logits)
+        if name == "odin":
+            return lambda seen: seen.odin
+        assert train is not None
+        if name == "knn":
+            knn = detect.KNN.fit(train.features, self.k)
+            return lambda seen: knn(seen.features)
+        if name == "mahalanobis":
+            mahalanobis = detect.Mahalanobis.fit(train.features, labels)
+            return lambda seen: mahalanobis(seen.features)
+        assert isinstance(head, nn.Linear)
+        principal = self.principal if self.principal is not None else train.features.shape[1] // 2
+        vim = detect.ViM.fit(train.features, train.logits, head, principal)
+        return lambda seen: vim(seen.features, seen.logits)
+
+
+def set_name(source: str) -> str:
+    """What a set is called in metrics and file names: a published one by its name, any other by its file or folder.
+
+    >>> set_name("svhn"), set_name("images/My textures"), set_name("mnist/t10k-images-idx3-ubyte.gz")
+    ('svhn', 'my_textures', 't10k_images_idx3_ubyte')
+    """
+    return source if source in PUBLISHED else re.sub(r"\W+", "_", Path(source).name.split(".")[0]).strip("_").lower()
+
+
+def _absence(source: str, root: str) -> str | None:
+    """Why a set is not to be had; None where it is. The first rank tries to fetch it, so that ranks neither race nor disagree."""
+    reason = None
+    if rank_and_ranks()[0] == 0:
+        try:
+            fetch_ood_set(source, root)
+        except AbsentFile as absent:
+            reason = str(absent)
+    return from_first_rank(reason)
+
+
+def _title(data: VoteDataModule) -> str:
+    crowd = " (simulated annotators)" if data.simulated else ""
+    return f"{type(data).__name__}{crowd}"  # not the delivery: members of a pack share their data
+
+
+def _evaluate(scores: dict[str, Score], seen: Outputs, what: str) -> dict[str, Tensor]:
+    """Each score of all items, over all ranks; in no particular order."""
+    found = {name: gather_over_ranks(score(seen)).cpu() for name, score in scores.items()}
+    for name, values in found.items():
+        if not values.isfinite().all():
+            raise InputError(
+                f"OODScores: the {name} score of {what} is no finite number for {int((~values.isfinite()).sum())} of {len(values)}; "
+                "the network's outputs overflow, so train it again with a lower learning rate."
+            )
+    return found
+
+
+def _check_names(option: str, names: list[str]) -> None:
+    for name in names:
+        if not re.fullmatch(r"\w+", name):
+            raise InputError(
+                f"OODScores's {option} hold the name '{name}'; it goes into metrics, so it must be made of letters, digits and underscores."
+            )
+        if names.count(name) > 1:
+            raise InputError(f"OODScores's {option} name {name} twice; give each a name of its own.")
