@@ -15,7 +15,7 @@ TESTS = {"wilcoxon": "paired Wilcoxon signed-rank test, exact", "t": "paired t-t
 
 
 def notices(records: list[Record], scale: str) -> list[str]:
-    """What nobody may overlook: simulated annotators and a reduced scale."""
+    """What nobody may overlook: simulated annotators, a reduced scale, and the frozen model that the inputs were embedded with."""
     simulated = [r for r in records if r.results.get("simulated_annotators")]
     found = []
     if simulated:
@@ -24,6 +24,9 @@ def notices(records: list[Record], scale: str) -> list[str]:
         found.append(f"SIMULATED annotators{share} ({datasets}): the votes were drawn by a program, not given by people.")
     if scale:
         found.append(f"REDUCED scale: {_sentence(scale)}")
+    embedders = sorted({name for r in records if (name := r.results.get("embedder"))})
+    if embedders:
+        found.append(f"Inputs are frozen embeddings: {'; '.join(embedders)}.")
     return found
 
 
@@ -88,6 +91,7 @@ def _test_sentences(table: Table, section: Section) -> list[str]:
 
 
 def figure_caption(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> list[str]:
+    """What nobody may overlook, and how to read the kinds of figure whose reading does not depend on what was found."""
     seeds = {factor: len({r.factors.get(factor) for r in records}) for factor in paired}
     number = math.prod(seeds.values()) if records else 0
     drawn = {
@@ -95,8 +99,8 @@ def figure_caption(spec: FigureSpec, records: list[Record], section: Section, pa
         "lines": f"Lines: mean over {number} seeds; bands: ± 1 SD over seeds.",
         "curves": f"Test items of {number} seeds pooled. Left: smooth reliability of the top class, wide where many items lie; smooth ECE is that of the pool. "
         "Right: the model's mean entropy over bins of the annotators' entropy. Dashed: perfect agreement.",
-    }[spec.kind]
-    return [*notices(records, section.scale), drawn]
+    }
+    return [*notices(records, section.scale), *([drawn[spec.kind]] if spec.kind in drawn else [])]
 
 
 def _sentence(text: str) -> str:

@@ -1,6 +1,6 @@
 """The finished runs of a study, read from their `results.json`. What is cut short, or has no metrics, is not finished."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ class Record:
     factors: dict[str, Any]
     metrics: dict[str, float]
     results: dict[str, Any] = field(repr=False)
+    config: dict[str, Any] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,13 @@ class Collection:
             results = read_results(run.folder(runs))
             if results is not None:
                 factors = {factor: level for levels in run.factors.values() for factor, level in levels.items()}
-                finished[run.name] = Record(run.name, run.folder(runs), factors, results["metrics"], results)
+                finished[run.name] = Record(run.name, run.folder(runs), factors, results["metrics"], results, run.config)
         return cls(planned, finished)
 
     def records(self, grid: str) -> list[Record]:
         """The finished runs of one grid, in the order of the YAML."""
         return [
-            Record(record.run, record.folder, run.factors[grid], record.metrics, record.results)
+            replace(record, factors=run.factors[grid])
             for run in self.planned
             if grid in run.factors and (record := self.finished.get(run.name))
         ]

@@ -25,6 +25,8 @@ def study_command(arguments: list[str]) -> None:
     processes = os.cpu_count() or 1 if options.processes is None else options.processes
     if processes < 1:
         raise InputError(f"--processes is {processes}; it must be 1 or more.")
+    if options.copy and options.command != "report":
+        raise InputError(f"--copy is {options.copy}; it is for report, not for {options.command}.")
     cells = study.runs()
     jobs = jobs_of(cells, processes)
     threads = max(1, (os.cpu_count() or 1) // min(processes, len(jobs)))
@@ -43,9 +45,16 @@ def study_command(arguments: list[str]) -> None:
         if failures:
             sys.exit(1)
     else:
-        from studies.report import write_report
+        from studies.report import build_report, write_files
+        from studies.report_copy import check_place, write_copy
 
-        console.print(f"report: {write_report(study, runs, runs / f'{study.name}-report')}", soft_wrap=True)
+        if options.copy:
+            check_place(Path(options.copy))  # before anything is computed
+        out = runs / f"{study.name}-report"
+        report = build_report(study, runs, out)
+        console.print(f"report: {write_files(report, out)}", soft_wrap=True)
+        if options.copy:
+            console.print(f"copy: {write_copy(report, Path(options.copy))}", soft_wrap=True)
 
 
 def plan(study: Study, jobs: list[Job], runs: Path, processes: int, threads: int, console: Console) -> None:
@@ -83,6 +92,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("command", choices=("plan", "run", "report"))
     parser.add_argument("study", help="a YAML of configs/studies")
     parser.add_argument("--runs", default="runs", help="where runs are kept")
+    parser.add_argument("--copy", help="report: also write a small copy to this folder, to be kept in a repository")
     parser.add_argument("--processes", type=int, help="processes side by side; by default one per core")
     parser.add_argument("--launcher", choices=("local", "slurm"), default="local")
     slurm = parser.add_argument_group("slurm")

@@ -90,8 +90,8 @@ class Comparison:
     def probe_set(self) -> str:
         """On which items runs were compared, in one sentence."""
         sizes = {relation: [v.items for v in self.values if v.measure == "cka" and relation in _relations(v)] for relation in RELATIONS}
-        same, different = (span(sizes[relation]) for relation in ("same", "different"))
-        shares = [f"{different} for runs of different seeds"] + ([f"{same} for runs of one seed"] if sizes["same"] else [])
+        shares = [f"{span(sizes['different'])} for runs of different seeds"]
+        shares += [f"{span(sizes['same'])} for runs of one seed"] if sizes["same"] else []
         return f"Two runs are compared on the items that neither of them trained on: {' and '.join(shares)}, of {self.table_items:,}."
 
     def write(self, folder: Path) -> Path:

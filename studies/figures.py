@@ -1,6 +1,5 @@
 """The figures of a report, drawn to be read at column width: labelled axes with units, colour-blind safe, nothing below 8 points."""
 
-import io
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -17,93 +16,91 @@ from torch import Tensor
 from callbacks.uncertainty_figures import GREY, draw_entropy_curve, draw_reliability
 from studies.captions import simulated_mark
 from studies.collect import Record
+from studies.figure_style import COLORS, LOOK, line_style, panels, shared_legend, wrapped
+from studies.history_figure import draw_history
 from studies.measures import factor_name, measure
 from studies.report_section import FigureSpec, Section
 from studies.statistics import bootstrap_interval, summary
 from studies.tables import units
 
-# Okabe and Ito's palette; its yellow is left out, because it does not show on white.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS, STYLES = "osD^vPX", ("-", "--", ":", "-.")
-TEXT = {"font.size": 9, "axes.labelsize": 9, "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "axes.titlesize": 9}
-LOOK: Any = {**TEXT, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "report"}
-WIDTH = 5.0  # inches
 
-
-def draw_figure(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> tuple[Figure | None, str]:
-    """A figure of the runs that it asks for, or none, with a note where something could not be drawn."""
+def draw_figure(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> tuple[Figure | None, list[str]]:
+    """A figure of the runs that it asks for, or none, with what is to be said about it."""
     records = spec.select(records)
     if not records:
-        return None, "Not drawn: none of its runs is finished."
-    draw = {"points": _points, "lines": _lines, "curves": _curves}[spec.kind]
+        return None, ["Not drawn: none of its runs is finished."]
     with matplotlib.rc_context(LOOK):
-        figure, note = draw(spec, records, section, paired)
+        if spec.kind == "history":
+            figure, said = draw_history(spec, records, section)
+        else:
+            figure, note = {"points": _points, "lines": _lines, "curves": _curves}[spec.kind](spec, records, section, paired)
+            said = [note] if note else []
         if figure:
-            mark = simulated_mark(records)
-            title = textwrap.fill(spec.title, int(12 * figure.get_figwidth()))
-            figure.suptitle(title + (f"\n{mark}" if mark else ""), fontsize=10)
-    return figure, note
+            add_title(figure, spec, records)
+    return figure, said
 
 
-def render(figure: Figure, kind: str) -> bytes:
-    """The file's content; equal figures give equal files."""
-    stream = io.BytesIO()
-    with matplotlib.rc_context(LOOK):
-        figure.savefig(stream, format=kind, dpi=200, metadata={"Date": None} if kind == "svg" else None)
-    return stream.getvalue()
+def add_title(figure: Figure, spec: FigureSpec, records: list[Record]) -> None:
+    mark = simulated_mark(records)
+    title = textwrap.fill(spec.title, int(12 * figure.get_figwidth()))
+    figure.suptitle(title + (f"\n{mark}" if mark else ""), fontsize=10)
 
 
 def _points(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> tuple[Figure | None, str]:
-    """Every seed as a dot, row by row, and the mean with its interval just below."""
-    values = {row: _finite(records, spec.metric, {spec.rows: row}, paired) for row in spec.levels[spec.rows]}
+    """Every seed as a dot, row by row, and the mean with its interval just below; one panel per metric."""
+    rows = spec.levels[spec.rows]
+    values = {(metric, row): _finite(records, metric, {spec.rows: row}, paired) for metric in spec.metrics for row in rows}
     if not any(len(v) for v in values.values()):
-        return None, f"Not drawn: no finished run has {spec.metric}."
-    figure = Figure(figsize=(WIDTH, 1.3 + 0.42 * len(values)), layout="constrained")
-    axes = figure.add_subplot()
-    for place, seeds in enumerate(values.values()):
-        color = COLORS[place % len(COLORS)]
-        axes.scatter(seeds, np.full(len(seeds), place - 0.14), s=14, color=color, alpha=0.55, linewidths=0)
-        if len(seeds):
-            low, high = bootstrap_interval(seeds) if len(seeds) > 1 else (seeds[0], seeds[0])
-            axes.plot([low, high], [place + 0.16] * 2, color=color, linewidth=3.5, solid_capstyle="butt", alpha=0.6)
-            axes.plot(summary(seeds).mean, place + 0.16, "|", color=color, markersize=11, markeredgewidth=2)
-        axes.axhline(place + 0.5, color="#dddddd", linewidth=0.6, zorder=0)
-    axes.set_yticks(range(len(values)), [section.label(row) for row in values])
-    axes.set(ylim=(len(values) - 0.5, -0.5), xlabel=measure(spec.metric).axis)
-    axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-    return figure, _note_missing([row for row, seeds in values.items() if not len(seeds)], section)
+        return None, f"Not drawn: no finished run has {', '.join(spec.metrics)}."
+    figure, places = panels(len(spec.metrics), 1.3 + 0.42 * len(rows))
+    for axes, metric in zip(places, spec.metrics, strict=True):
+        for place, row in enumerate(rows):
+            _draw_seeds(axes, values[metric, row], place)
+        axes.set_yticks(range(len(rows)), [section.label(row) for row in rows] if axes is places[0] else [""] * len(rows))
+        axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=_axis(metric, spec))
+        axes.tick_params(axis="y", length=0)
+        axes.xaxis.set_major_locator(MaxNLocator(6 if len(places) == 1 else 4))
+    return figure, _note_missing([row for row in rows if not any(len(values[metric, row]) for metric in spec.metrics)], section)
+
+
+def _draw_seeds(axes: Axes, seeds: np.ndarray, place: int) -> None:
+    color = COLORS[place % len(COLORS)]
+    axes.scatter(seeds, np.full(len(seeds), place - 0.14), s=14, color=color, alpha=0.55, linewidths=0)
+    if len(seeds):
+        low, high = bootstrap_interval(seeds) if len(seeds) > 1 else (seeds[0], seeds[0])
+        axes.plot([low, high], [place + 0.16] * 2, color=color, linewidth=3.5, solid_capstyle="butt", alpha=0.6)
+        axes.plot(summary(seeds).mean, place + 0.16, "|", color=color, markersize=11, markeredgewidth=2)
+    axes.axhline(place + 0.5, color="#dddddd", linewidth=0.6, zorder=0)
 
 
 def _lines(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> tuple[Figure | None, str]:
-    """The mean over seeds against a number, one line per level of another factor, with a band of one SD."""
-    levels = sorted(spec.levels[spec.x])
-    figure = Figure(figsize=(WIDTH, 3.1 + 0.09 * len(spec.levels[spec.lines])), layout="constrained")
-    axes = figure.add_subplot()
-    absent = []
-    for place, line in enumerate(spec.levels[spec.lines]):
-        found = {x: _finite(records, spec.metric, {spec.lines: line, spec.x: x}, paired) for x in levels}
-        summaries = {x: summary(seeds) for x, seeds in found.items() if len(seeds)}
-        if not summaries:
-            absent.append(line)
-            continue
-        x, mean = np.array(list(summaries)), np.array([s.mean for s in summaries.values()])
-        sd = np.nan_to_num([s.sd for s in summaries.values()])
-        color, style = COLORS[place % len(COLORS)], _style(place)
-        axes.plot(
-            x, mean, style, color=color, marker=MARKERS[place % len(MARKERS)], markersize=4.5, linewidth=1.5, label=section.label(line)
-        )
-        axes.fill_between(x, mean - sd, mean + sd, color=color, alpha=0.15, linewidth=0)
-    if len(absent) == len(spec.levels[spec.lines]):
-        return None, f"Not drawn: no finished run has {spec.metric}."
-    if levels[0] > 0 and levels[-1] / levels[0] >= 8:
-        axes.set_xscale("log")
-    if len(levels) <= 10:
-        axes.set_xticks(levels, [f"{level:g}" for level in levels])
-        axes.xaxis.set_minor_locator(NullLocator())
-    axes.set(xlabel=factor_name(spec.x), ylabel=_wrapped(measure(spec.metric).axis))
-    _legend_outside(axes)
-    return figure, _note_missing(absent, section)
+    """The mean over seeds against a number, one line per level of another factor, with a band of one SD; one panel per metric."""
+    levels, lines = sorted(spec.levels[spec.x]), spec.levels[spec.lines]
+    found = {
+        (metric, line): {x: summary(v) for x in levels if len(v := _finite(records, metric, {spec.lines: line, spec.x: x}, paired))}
+        for metric in spec.metrics
+        for line in lines
+    }
+    if not any(found.values()):
+        return None, f"Not drawn: no finished run has {', '.join(spec.metrics)}."
+    figure, places = panels(len(spec.metrics), 3.1 + 0.09 * len(lines))
+    for axes, metric in zip(places, spec.metrics, strict=True):
+        for place, line in enumerate(lines):
+            summaries = found[metric, line]
+            x, mean = np.array(list(summaries)), np.array([s.mean for s in summaries.values()])
+            sd = np.nan_to_num([s.sd for s in summaries.values()])
+            style = line_style(place)
+            if summaries:
+                axes.plot(x, mean, **style, markersize=4.5, linewidth=1.5, label=section.label(line))
+                axes.fill_between(x, mean - sd, mean + sd, color=style["color"], alpha=0.15, linewidth=0)
+        if levels[0] > 0 and levels[-1] / levels[0] >= 8:
+            axes.set_xscale("log")
+        if len(levels) <= 10:
+            axes.set_xticks(levels, [f"{level:g}" for level in levels])
+            axes.xaxis.set_minor_locator(NullLocator())
+        axes.set(xlabel=factor_name(spec.x), ylabel=_axis(metric, spec))
+    shared_legend(figure, max(places, key=lambda axes: len(axes.get_lines())))
+    return figure, _note_missing([line for line in lines if not any(found[metric, line] for metric in spec.metrics)], section)
 
 
 def _curves(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> tuple[Figure | None, str]:
@@ -118,11 +115,11 @@ def _curves(spec: FigureSpec, records: list[Record], section: Section, paired: l
             absent.append(row)
             continue
         probs, target_probs = pooled_predictions(folders)
-        color = COLORS[place % len(COLORS)]
-        draw_reliability(left, probs, target_probs, color, section.label(row))
-        draw_entropy_curve(right, probs, target_probs, color, section.label(row))
+        style = line_style(place)
+        draw_reliability(left, probs, target_probs, style["color"], section.label(row))
+        draw_entropy_curve(right, probs, target_probs, style["color"], section.label(row))
         for axes in (left, right):
-            axes.get_lines()[-1].set_linestyle(_style(place))
+            axes.get_lines()[-1].set_linestyle(style["linestyle"])
         drawn, used = drawn + 1, used + len(folders)
     if not drawn:
         return None, "Not drawn: none of its runs has a predictions.parquet, which cli.py predict writes."
@@ -151,17 +148,9 @@ def _finite(records: list[Record], metric: str, wanted: dict[str, Any], paired: 
     return values[np.isfinite(values)]
 
 
-def _style(place: int) -> str:
-    """Solid until the colours are used up."""
-    return STYLES[place // len(COLORS) % len(STYLES)]
-
-
-def _wrapped(label: str) -> str:
-    return label.replace(", ", ",\n") if len(label) > 36 else label
-
-
-def _legend_outside(axes: Axes) -> None:
-    axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", frameon=False, ncols=2)
+def _axis(metric: str, spec: FigureSpec) -> str:
+    """Narrower panels need more lines."""
+    return wrapped(measure(metric).axis, 36 if len(spec.metrics) == 1 else 22)
 
 
 def _legend_below(axes: Axes) -> None:

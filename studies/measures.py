@@ -26,8 +26,18 @@ class Measure:
         return {"lower": " ↓", "higher": " ↑", None: ""}[self.better]
 
 
-_DETECTORS = {"energy": "energy", "msp": "MSP", "odin": "ODIN", "entropy": "entropy", "margin": "logit margin", "knn": "KNN"}
-_OOD = {"svhn": "SVHN", "cifar100": "CIFAR-100"}
+_DETECTORS = {
+    "energy": "energy",
+    "msp": "MSP",
+    "odin": "ODIN",
+    "entropy": "entropy",
+    "margin": "logit margin",
+    "knn": "KNN",
+    "mahalanobis": "Mahalanobis",
+    "vim": "ViM",
+}
+_OOD = {"svhn": "SVHN", "cifar100": "CIFAR-100", "mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
+_DETECTION: dict[str, tuple[str, Better]] = {"auroc": ("AUROC", "higher"), "aupr": ("AUPR", "higher"), "fpr95": ("FPR@95", "lower")}
 
 MEASURES = {
     "soft_nll": Measure("Soft NLL", "lower", unit="nats"),
@@ -47,7 +57,25 @@ MEASURES = {
     "hessian_max_high": Measure("Largest Hessian eigenvalue, high disagreement", "lower", digits=1),
     "hessian_trace": Measure("Hessian trace", "lower", digits=1),
     "hessian_trace_high": Measure("Hessian trace, high disagreement", "lower", digits=1),
-} | {f"{key}_auroc_{score}": Measure(f"{ood} AUROC, {name}", "higher") for key, ood in _OOD.items() for score, name in _DETECTORS.items()}
+    "gradient_variance": Measure("Label-sampling variance of the last-layer gradient"),
+    "gradient_variance_spearman": Measure("Gradient variance and annotator entropy (Spearman)"),
+    "gradient_variance_mc": Measure("Label-sampling variance of the last-layer gradient, Monte Carlo"),
+    "gradient_variance_mc_spearman": Measure("Gradient variance by Monte Carlo and annotator entropy (Spearman)"),
+    "gradient_variance_gap": Measure("Gap between Monte Carlo and closed-form gradient variance", unit="share"),
+    "best_epoch": Measure("Epoch of the best validation soft NLL", digits=1),
+    "epoch_within_5pct": Measure("First epoch within 5 % of the best validation soft NLL", digits=1),
+    "best_val_soft_nll": Measure("Best validation soft NLL", "lower", unit="nats"),
+    "final_val_soft_nll": Measure("Final validation soft NLL", "lower", unit="nats"),
+    "late_js": Measure("JS divergence between successive epochs, last quarter", unit="nats"),
+    "late_js_nohlv": Measure("JS divergence between successive epochs, last quarter, unanimous", unit="nats"),
+    "late_js_hlv": Measure("JS divergence between successive epochs, last quarter, not unanimous", unit="nats"),
+    "late_js_high": Measure("JS divergence between successive epochs, last quarter, high disagreement", unit="nats"),
+} | {
+    f"{key}_{metric}_{score}": Measure(f"{ood} {area}, {name}", better)
+    for key, ood in _OOD.items()
+    for metric, (area, better) in _DETECTION.items()
+    for score, name in _DETECTORS.items()
+}
 
 
 def measure(metric: str) -> Measure:

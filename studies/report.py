@@ -4,6 +4,7 @@ The `report` section of a study's YAML says what is in it. All entries but `name
 
     report:
       scale: 30 epochs instead of 200         # said beside every table and figure: the scale was reduced
+      comment: What this shows, and what not  # a paragraph of the author's, at the top
       labels: {MajorityVote: majority vote}   # how levels are called in tables and figures
       tables:
         - name: sweep                         # names the files
@@ -21,36 +22,51 @@ The `report` section of a study's YAML says what is in it. All entries but `name
         - {name: a, kind: points, metric: soft_nll, rows: data.delivery}                             # every seed, mean, interval
         - {name: b, kind: lines, metric: soft_nll, x: data.votes_per_item, lines: data.delivery}     # mean and SD over a number
         - {name: c, kind: curves, rows: data.delivery}                                               # from predictions.parquet
+        - {name: d, kind: history, metric: val/soft_nll, lines: data.delivery}                       # a column of history.json by epoch
+        - name: e                             # gain of each delivery over a reference by the error of its sparse targets
+          kind: target_error                  # from predictions.parquet of runs with data.votes_per_item, on training items
+          rows: data.delivery                 # *
+          reference: SoftLabels               # *
+          panels: data.votes_per_item         # a factor; without it, where must fix it
+          distance: js                        # or l1
+          items: all                          # or high: of high disagreement, from this quantile of annotators' entropy on
+          quantile: 0.9
+          bins: 6                             # of equal mass, after one for targets without error
+      comparisons:                            # of networks with each other, from checkpoints; kept in representations.json until one changes
+        - name: basins                        # a table, and the figures NAME-barrier, NAME-cka, NAME-grad_cam and NAME-grad_cam_high
+          rows: data.delivery                 # * the methods
+          where: {data.delivery: [SoftLabels, Multipass]}
+          points: 11                          # of the line between two networks
+          quantile: 0.9                       # from which an item is in the high-entropy slice
+      claims:                                 # tested on the runs; `studies.claims` says how
+        - {id: nll, claim: SLS scores better., paper: Table 2, test: less, metric: soft_nll, rows: data.delivery, level: Multipass, reference: SoftLabels}
 
-Figures take title, grid and where as tables do. Seeds (the study's `paired` factors) are what means, SDs and pairs are over; any other factor
-must be shown or fixed, because a mean over it would mix different experiments.
+Figures and comparisons take title, grid and where as tables do. Points and lines take a list of metrics, too: one panel each. Seeds (the study's
+`paired` factors) are what means, SDs and pairs are over; any other factor must be shown or fixed, because a mean over it would mix
+different experiments. `studies.report_copy` writes a small copy to be kept in a repository.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from callbacks.results import write_atomically
-from studies.captions import figure_caption
+from studies.captions import notices
+from studies.claim_values import Measured
+from studies.claims import Judged, claims_listing, judge
 from studies.collect import Collection
-from studies.figures import draw_figure, render
+from studies.comparison import Comparison
+from studies.drawn import Drawn, drawn_comparison, drawn_figure
+from studies.figure_style import render
+from studies.kept_comparisons import compared
+from studies.listing import Listing, listing_csv, listing_markdown, listing_tex
 from studies.report_page import page
-from studies.report_section import FigureSpec, Section, read_section
+from studies.report_section import Section
+from studies.section_reader import read_section
 from studies.study import Study
 from studies.table_formats import to_csv, to_markdown, to_tex
 from studies.tables import Table, build_table
+from studies.target_error import TargetError, target_errors
 from studies.tensorboard_log import log_report
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A figure with what is said about it; no figure where its runs have nothing to draw yet."""
-
-    spec: FigureSpec
-    figure: Figure | None
-    caption: list[str]
-    svg: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -62,6 +78,17 @@ class Report:
     collection: Collection
     tables: list[Table]
     figures: list[Drawn]
+    claims: list[Judged]
+
+    @property
+    def claims_listing(self) -> Listing | None:
+        records = list(self.collection.finished.values())
+        return claims_listing(self.claims, notices(records, self.section.scale)) if self.claims else None
+
+    @property
+    def listings(self) -> list[Listing]:
+        of_figures = [listing for drawn in self.figures for listing in drawn.listings]
+        return of_figures + ([self.claims_listing] if self.claims_listing else [])
 
 
 def write_report(study: Study, runs: Path, out: Path) -> Path:
@@ -69,10 +96,16 @@ def write_report(study: Study, runs: Path, out: Path) -> Path:
 
     A report can be written at any time: runs that are missing or cut short are listed and not counted.
     """
-    report = build_report(study, Path(runs))
+    return write_files(build_report(study, Path(runs), out), out)
+
+
+def write_files(report: Report, out: Path) -> Path:
     for table in report.tables:
         for suffix, content in (("md", to_markdown), ("csv", to_csv), ("tex", to_tex)):
             write_atomically(out / "tables" / f"{table.spec.name}.{suffix}", content(table, report.section))
+    for listing in report.listings:
+        for suffix, content in (("md", listing_markdown), ("csv", listing_csv), ("tex", listing_tex)):
+            write_atomically(out / "tables" / f"{listing.name}.{suffix}", content(listing))
     for drawn in report.figures:
         if drawn.figure:
             write_atomically(out / "figures" / f"{drawn.spec.name}.svg", drawn.svg)
@@ -83,14 +116,22 @@ def write_report(study: Study, runs: Path, out: Path) -> Path:
     return path
 
 
-def build_report(study: Study, runs: Path) -> Report:
+def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
+    """Compute and draw everything. `out` is where comparisons between networks are kept from one report to the next."""
     collection = Collection.of(study, runs)
     section = read_section(study, collection)
     tables = [build_table(spec, collection.records(spec.grid), study.paired) for spec in section.tables]
+    errors: dict[str, TargetError] = {}
     figures = []
     for spec in section.figures:
         records = collection.records(spec.grid)
-        figure, note = draw_figure(spec, records, section, study.paired)
-        caption = figure_caption(spec, spec.select(records), section, study.paired)
-        figures.append(Drawn(spec, figure, [*caption, note] if note else caption, render(figure, "svg") if figure else b""))
-    return Report(study, section, collection, tables, figures)
+        if spec.kind == "target_error":
+            errors[spec.name] = target_errors(spec, records, study.paired)
+        figures.append(drawn_figure(spec, records, section, study.paired, errors.get(spec.name)))
+    comparisons: dict[str, Comparison | str] = {}
+    for spec in section.comparisons:
+        records = collection.records(spec.grid)
+        comparisons[spec.name], notes = compared(spec, records, runs, out)
+        figures += drawn_comparison(spec, comparisons[spec.name], notes, spec.select(records), section)
+    measured = Measured(collection, study.paired, errors, comparisons, section.label)
+    return Report(study, section, collection, tables, figures, [judge(claim, measured) for claim in section.claims])

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from studies.captions import notices, table_caption
+from studies.claims import summary_line
 from studies.collect import Collection
 from studies.configuration import leaves
+from studies.listing import Listing, listing_html
 from studies.table_formats import to_html
 
 if TYPE_CHECKING:
+    from studies.drawn import Drawn
     from studies.report import Report
 
 STYLE = """
@@ -26,6 +29,8 @@ table { border-collapse: collapse; border-top: 2px solid #222; border-bottom: 2p
 th, td { padding: .35rem .5rem; text-align: right; vertical-align: top; white-space: nowrap; }
 thead th { border-bottom: 1px solid #222; white-space: normal; vertical-align: bottom; }
 th:first-child { text-align: left; font-weight: 600; padding-left: 0; } tbody tr + tr > * { border-top: 1px solid #e4e4e4; }
+.listing th, .listing td, .listing th:first-child { text-align: left; font-weight: normal; padding-left: 0; } .listing thead th:nth-child(n) { font-weight: 600; }
+.listing .number { text-align: right; } .listing .long { white-space: normal; min-width: 11rem; font-size: .87rem; }
 td span { display: block; font-size: .75rem; color: #555; } td .published { color: #005A8C; }
 figure { margin: 1rem 0; } img { max-width: 100%; height: auto; } a { color: #005A8C; }
 pre { background: #f6f6f6; padding: .7rem; overflow-x: auto; font-size: .8rem; line-height: 1.4; } summary { cursor: pointer; margin: .4rem 0; }
@@ -46,17 +51,17 @@ def page(report: "Report") -> str:
         parts.append(
             f"<details><summary>Missing runs ({len(missing)}): not there, cut short or without metrics</summary><pre>{listed}</pre></details>"
         )
+    if report.section.comment:
+        parts.append(f"<p>{html.escape(report.section.comment)}</p>")
     for table in report.tables:
         parts.append(f"<section><h2>{html.escape(table.spec.title)}</h2>{to_html(table, report.section)}")
         files = f"Files: tables/{table.spec.name}.md, .csv and .tex."
         parts.append(_caption([*table_caption(table, report.section), files]) + "</section>")
     for drawn in report.figures:
-        parts.append(f"<section><h2>{html.escape(drawn.spec.title)}</h2><figure>")
-        if drawn.figure:
-            data = base64.b64encode(drawn.svg).decode()
-            width = round(drawn.figure.get_figwidth() * 115)
-            parts.append(f'<img alt="{html.escape(drawn.spec.title)}" width="{width}" src="data:image/svg+xml;base64,{data}">')
-        parts.append(f"<figcaption>{_caption(drawn.caption)}</figcaption></figure></section>")
+        parts += _figure(drawn)
+    if claims := report.claims_listing:
+        summary = f"<p><strong>{html.escape(summary_line(report.claims))}</strong></p>"
+        parts.append(f"<section><h2>{html.escape(claims.title)}</h2>{summary}{_listing(claims)}</section>")
     parts += [
         "<h2>What produced this</h2>",
         _versions(collection),
@@ -67,6 +72,23 @@ def page(report: "Report") -> str:
     ]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title><style>{STYLE}</style>'
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(parts) + "\n</body></html>\n"
+
+
+def _figure(drawn: "Drawn") -> list[str]:
+    parts = [f"<section><h2>{html.escape(drawn.spec.title)}</h2><figure>"]
+    if drawn.figure:
+        data = base64.b64encode(drawn.svg).decode()
+        width = round(drawn.figure.get_figwidth() * 115)
+        parts.append(f'<img alt="{html.escape(drawn.spec.title)}" width="{width}" src="data:image/svg+xml;base64,{data}">')
+    parts.append(f"<figcaption>{_caption(drawn.caption)}</figcaption></figure>")
+    for listing in drawn.listings:
+        summary = f"<summary>{html.escape(listing.title)}</summary>"
+        parts.append(f"<details{' open' * listing.inline}>{summary}{_listing(listing)}</details>")
+    return [*parts, "</section>"]
+
+
+def _listing(listing: Listing) -> str:
+    return listing_html(listing) + _caption([*listing.caption, f"Files: tables/{listing.name}.md, .csv and .tex."])
 
 
 def common_options(collection: Collection) -> dict[str, Any]:

@@ -35,7 +35,8 @@ def draw_barriers(comparison: Comparison, label: Label = str) -> Figure | None:
             axes.set_axis_off()
         for axes, (pair, lines) in zip(grid.flat, found.items(), strict=False):
             _draw_lines(axes, lines)
-            axes.set_xlabel(f"share of the way from {label(pair[0])} (0) to {label(pair[1])} (1)")
+            axes.set_title(f"{label(pair[0])} (0) to {label(pair[1])} (1)")  # too long for the axis where names are
+            axes.set_xlabel("share of the way")
             axes.set_ylabel("cross-entropy to annotators (nats)")
         items = span([line.items for line in comparison.lines])
         figure.suptitle(_title("Loss on the straight line between two methods", comparison, f"{items} items"), fontsize=10)

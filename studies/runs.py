@@ -26,7 +26,7 @@ LEARNING = (
     "gradient_clip_algorithm",
 )
 # Where files lie and who reads them does not change a run either.
-PLACES = ("root", "num_workers")
+PLACES = ("root", "cache", "num_workers")
 
 
 def identity(config: dict[str, Any]) -> dict[str, Any]:

@@ -82,14 +82,14 @@ def _grid(table: Table, section: Section):
 def to_markdown(table: Table, section: Section) -> str:
     headings = [factor_name(table.spec.rows), *(heading(table, column, section) for column in table.columns)]
     text = [f"## {table.spec.title}", "", *(f"{sentence}  " for sentence in table_caption(table, section)), ""]
-    text += [_markdown_row(headings), _markdown_row(["---", *["---:"] * len(table.columns)])]
+    text += [markdown_row(headings), markdown_row(["---", *["---:"] * len(table.columns)])]
     for label, cells in _grid(table, section):
         shown = ["<br>".join(filter(None, (f"**{main}**" if cell.best else main, *rest))) for cell, (main, *rest) in cells]
-        text.append(_markdown_row([label, *shown]))
+        text.append(markdown_row([label, *shown]))
     return "\n".join(text) + "\n"
 
 
-def _markdown_row(cells: list[str]) -> str:
+def markdown_row(cells: list[str]) -> str:
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 

@@ -24,9 +24,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from callbacks.prediction_table import prediction_table
 from errors import InputError
 from studies.collect import collect, missing
+from studies.published_numbers import PUBLISHED
 from studies.report import build_report, write_report
 from studies.report_page import common_options
-from studies.report_section import PUBLISHED
 from studies.study import Run, Study
 
 DELIVERIES = ["SoftLabels", "StochasticLabelSampling", "Multipass"]
@@ -67,6 +67,9 @@ FIGURES = [
     },
     {"name": "curves", "kind": "curves", "rows": "data.delivery", "where": AT_5},
 ]
+HISTORY = {"name": "history", "kind": "history", "metric": "val/soft_nll", "lines": "data.delivery", "where": AT_5}
+ERROR = {"name": "gap", "kind": "target_error", "rows": "data.delivery", "reference": "SoftLabels", "panels": "data.votes_per_item"}
+NETS = {"name": "nets", "rows": "data.delivery", "where": AT_5}
 CONTENT = {
     "name": "sweep",
     "title": "A sweep",
@@ -452,6 +455,23 @@ def test_common_options_are_those_of_every_run(tmp_path):
         ({"figures": [{**FIGURES[0], "x": "data.votes_per_item"}]}, "report.figures[0].x", "does not belong"),
         ({"figures": [{**FIGURES[1], "x": "data.delivery", "lines": "data.votes_per_item"}]}, "report.figures[0].x", "numbers"),
         ({"labels": {"SoftLabel": "soft"}}, "report.labels.SoftLabel", "SoftLabels"),
+        ({"figures": [{**FIGURES[0], "metric": ["soft_nll", "soft_nl"]}]}, "report.figures[0].metric", "soft_nll"),
+        ({"figures": [{**FIGURES[1], "metric": []}]}, "report.figures[0].metric", "at least one"),
+        ({"figures": [{**HISTORY, "metric": ["val/soft_nll"]}]}, "report.figures[0].metric", "one column"),
+        ({"figures": [{**HISTORY, "bins": 3}]}, "report.figures[0].bins", "does not belong"),
+        ({"figures": [{k: v for k, v in ERROR.items() if k != "reference"}]}, "report.figures[0].reference", "missing from"),
+        ({"figures": [{**ERROR, "reference": "Mixup"}]}, "report.figures[0].reference", "SoftLabels"),
+        ({"figures": [{**ERROR, "distance": "cosine"}]}, "report.figures[0].distance", "js, l1"),
+        ({"figures": [{**ERROR, "items": "some"}]}, "report.figures[0].items", "all, high"),
+        ({"figures": [{**ERROR, "bins": 2.5}]}, "report.figures[0].bins", "whole number of at least 1"),
+        ({"figures": [{**ERROR, "quantile": 1}]}, "report.figures[0].quantile", "below 1"),
+        ({"figures": [{k: v for k, v in ERROR.items() if k != "panels"}]}, "report.figures[0]", "average over data.votes_per_item"),
+        ({"comparisons": [{"name": "nets", "where": AT_5}]}, "report.comparisons[0].rows", "missing"),
+        ({"comparisons": [{"name": "nets", "rows": "data.delivery"}]}, "report.comparisons[0]", "average over data.votes_per_item"),
+        ({"comparisons": [{**NETS, "points": 2}]}, "report.comparisons[0].points", "at least 3"),
+        ({"comparisons": [{**NETS, "name": "metrics"}], "tables": [METRICS]}, "report", "metrics twice"),
+        ({"comparisons": [NETS, NETS]}, "report.comparisons", "twice"),
+        ({"tables": {"name": "main"}}, "report.tables", "a list of entries"),
     ],
 )
 def test_a_mistake_in_the_section_names_file_key_and_choices(report, key, allowed, tmp_path):
@@ -462,6 +482,43 @@ def test_a_mistake_in_the_section_names_file_key_and_choices(report, key, allowe
     assert message.startswith(f"{study.path}: {key} ")
     assert allowed in message
     assert not (tmp_path / "out").exists()
+
+
+def test_target_errors_are_of_sparse_targets_only(tmp_path):
+    grid = {"data.delivery": DELIVERIES[:2], "data.votes_per_item": [5, None], "seed_everything": [0]}
+    study = make_study(tmp_path, grids={"sweep": grid}, report={"figures": [ERROR]})
+    with pytest.raises(InputError, match="which trains on all votes"):
+        build_report(study, tmp_path / "runs")
+    five = replace(study, report={"figures": [{**ERROR, "where": AT_5}]})
+    assert build_report(five, tmp_path / "runs").figures[0].caption == ["Not drawn: none of its runs is finished."]
+
+
+def test_kinds_that_need_more_than_results_say_what_is_absent(tmp_path):
+    study = make_study(tmp_path, report={"figures": [HISTORY, ERROR], "comparisons": [NETS]})
+    finish(study, tmp_path / "runs")
+    page = write_report(study, tmp_path / "runs", tmp_path / "out").read_text()
+    assert "Not drawn: no finished run&#x27;s history.json has the column val/soft_nll." in page
+    assert "Not drawn: none of its runs has a predictions.parquet" in page
+    assert "Not drawn: no method has two finished runs with a checkpoint." in page
+    assert "Left out, because they have no checkpoint: 15 finished runs." in page
+    assert not (tmp_path / "out" / "figures").exists()
+    assert not (tmp_path / "out" / "representations.json").exists()
+
+
+def test_several_metrics_are_panels_of_one_figure(tmp_path):
+    figures = [{**FIGURES[0], "metric": ["soft_nll", "accuracy"]}, {**FIGURES[1], "metric": ["soft_nll", "accuracy", "kl"]}]
+    study = make_study(tmp_path, report={"figures": figures})
+    finish(study, tmp_path / "runs")
+    points, lines = (drawn.figure for drawn in build_report(study, tmp_path / "runs").figures)
+    assert points is not None
+    assert lines is not None
+    assert [len(figure.axes) for figure in (points, lines)] == [2, 3]
+    for axes, metric in zip(points.axes, ("soft_nll", "accuracy"), strict=True):
+        for delivery, dots in zip(DELIVERIES, axes.collections, strict=True):
+            assert np.asarray(dots.get_offsets())[:, 0] == pytest.approx(expected(metric, delivery, 5))
+    for axes, metric in zip(lines.axes[:2], ("soft_nll", "accuracy"), strict=True):
+        assert np.asarray(axes.get_lines()[2].get_ydata()) == pytest.approx([expected(metric, "Multipass", k).mean() for k in (5, 10)])
+    assert not lines.axes[2].get_lines()  # no run has kl
 
 
 def test_a_metric_that_only_the_runs_know_is_shown_without_a_best(tmp_path):

@@ -26,7 +26,7 @@ def test_the_barrier_figure_shows_every_seed_and_the_mean_barriers():
     ]
     assert [list(line.get_ydata()) for line in axes.lines][:3] == [[1, 4, 1], [1, 2, 1], [1, 3, 1]]
     assert "50 to 60 items that neither run trained on\nSIMULATED" in figure.get_suptitle()
-    assert axes.get_xlabel() == "share of the way from soft (0) to SLS (1)"
+    assert (axes.get_title(), axes.get_xlabel()) == ("soft (0) to SLS (1)", "share of the way")
     assert draw_barriers(drawn([], [])) is None
 
 

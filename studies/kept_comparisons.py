@@ -1,0 +1,85 @@
+"""Comparisons between networks are computed once: what they came to is kept beside the report until a checkpoint or an option changes.
+
+Comparing the checkpoints of a study can take hours, and a report is written many times.
+"""
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from callbacks.results import write_atomically
+from datamodules.files import sha256
+from errors import InputError
+from studies.collect import Record
+from studies.comparison import Comparison, PairLine, PairValue, without_nan
+from studies.loss_barrier import LossLine
+from studies.report_section import ComparisonSpec
+from studies.representations import compare_runs
+from studies.runs import best_checkpoint
+from studies.study import Run
+
+FILE = "representations.json"
+
+
+def compared(spec: ComparisonSpec, records: list[Record], runs: Path, out: Path | None) -> tuple[Comparison | str, list[str]]:
+    """The comparison of the finished runs that an entry names, or why there is none, and what was left out.
+
+    `out` is the report's folder; without one nothing is kept.
+    """
+    chosen = [record for record in spec.select(records) if best_checkpoint(record.folder).is_file()]
+    absent = len(spec.select(records)) - len(chosen)
+    levels = [record.factors[spec.rows] for record in chosen]
+    single = sorted({str(level) for level in levels if levels.count(level) == 1})
+    chosen = [record for record in chosen if levels.count(record.factors[spec.rows]) > 1]
+    notes = [f"Left out, because they have no checkpoint: {absent} finished run{'s' * (absent > 1)}."] if absent else []
+    notes += [f"Left out, because only one seed of them is there: {', '.join(single)}."] if single else []
+    if not chosen:
+        return "no method has two finished runs with a checkpoint", notes
+    key = {
+        "runs": {record.run: sha256(best_checkpoint(record.folder)) for record in chosen},
+        "options": {"factor": spec.rows, "points": spec.points, "quantile": spec.quantile},
+    }
+    kept = _read(out / FILE) if out else {}
+    entry = kept.get(spec.name)
+    if entry and all(entry.get(name) == value for name, value in key.items()):
+        return comparison_of(entry["comparison"]), notes
+    try:
+        study_runs = [Run(record.run, record.config, {spec.grid: record.factors}) for record in chosen]
+        found = compare_runs(study_runs, runs, **key["options"])
+    except InputError as error:  # the report says so in the figures' place
+        return str(error).rstrip("."), notes
+    if out:
+        content = {**kept, spec.name: {**key, "comparison": without_nan(asdict(found))}}
+        write_atomically(out / FILE, json.dumps(content, indent=1) + "\n")
+    return found, notes
+
+
+def comparison_of(content: dict[str, Any]) -> Comparison:
+    """A comparison from its JSON."""
+    values = [
+        PairValue(**{**value, "methods": tuple(value["methods"]), "seeds": tuple(value["seeds"]), "value": _number(value["value"])})
+        for value in content["values"]
+    ]
+    lines = [PairLine(**{**line, "methods": tuple(line["methods"]), "line": _line(line["line"])}) for line in content["lines"]]
+    return Comparison(**{**content, "values": values, "lines": lines})
+
+
+def _line(content: dict[str, Any]) -> LossLine:
+    plain, reestimated = ([_number(v) for v in content[name]] if content[name] else None for name in ("plain", "reestimated"))
+    return LossLine(content["alphas"], plain or [], reestimated)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What is kept; nothing where there is no file. One that cannot be read was not written by a report."""
+    if not path.is_file():
+        return {}
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise InputError(f"{path} cannot be read; delete it to have networks compared again.") from error

@@ -1,0 +1,84 @@
+"""Training histories as a figure: means over seeds where runs exist, marks at the mean epochs, and what is said about them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studies.collect import Record
+from studies.history_figure import draw_history, mean_by_epoch
+from studies.report_section import FigureSpec, Section
+
+SPEC = FigureSpec("h", "History", kind="history", metric="val/soft_nll", lines="delivery", levels={"delivery": ["a", "b", "c"]})
+SECTION = Section([], [], labels={"a": "first"})
+
+
+def run(folder: Path, delivery: str, seed: int, scores: list[float], column: str = "val/soft_nll") -> Record:
+    own = folder / f"{delivery}{seed}"
+    own.mkdir()
+    rows = [{"epoch": epoch, "lr": 0.1, column: score} for epoch, score in enumerate(scores)]
+    (own / "history.json").write_text(json.dumps(rows))
+    return Record(own.name, own, {"delivery": delivery, "seed": seed}, {}, {}, {})
+
+
+def test_means_are_over_the_runs_that_reached_an_epoch(tmp_path):
+    records = [
+        run(tmp_path, "a", 0, [2.0, 1.0]),
+        run(tmp_path, "a", 1, [4.0, 3.0, 2.0, 1.5]),
+        run(tmp_path, "b", 0, [1.0, float("nan"), 0.5]),
+    ]
+    figure, said = draw_history(SPEC, records, SECTION)
+    assert figure is not None
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    assert np.asarray(lines["first"].get_xdata()).tolist() == [0, 1, 2, 3]
+    assert np.asarray(lines["first"].get_ydata()).tolist() == [3.0, 2.0, 2.0, 1.5]
+    assert np.asarray(lines["b"].get_xdata()).tolist() == [0, 2]
+    text = " ".join(said)
+    assert "mean over 1 to 2 seeds" in text
+    assert "Runs differ in length" in text
+    assert "Nothing to draw yet for c." in text
+
+
+def test_best_epochs_are_marked_on_the_mean_curve(tmp_path):
+    records = [run(tmp_path, "a", 0, [1.0, 0.5, 0.49, 0.6, 0.7]), run(tmp_path, "a", 1, [1.0, 0.8, 0.6, 0.51, 0.5])]
+    figure, said = draw_history(SPEC, records, SECTION)
+    assert figure is not None
+    marks = {line.get_marker(): line for line in figure.axes[0].get_lines() if line.get_marker() not in ("", "None")}
+    assert marks["*"].get_xdata() == pytest.approx([3.0])  # of epochs 2 and 4
+    assert marks["o"].get_xdata() == pytest.approx([2.0])  # of epochs 1 and 3
+    assert marks["*"].get_ydata() == pytest.approx([(0.6 + 0.51) / 2])
+    assert "first 3.0 and 2.0" in " ".join(said)
+
+
+def test_other_columns_have_no_marks_and_their_own_names(tmp_path):
+    spec = FigureSpec("h", kind="history", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]})
+    records = [run(tmp_path, "a", seed, [0.1, 0.01, 0.001], "val/js_hlv") for seed in (0, 1)]
+    figure, said = draw_history(spec, records, SECTION)
+    assert figure is not None
+    axes = figure.axes[0]
+    assert len(axes.get_lines()) == 1
+    assert "not unanimous" in axes.get_ylabel()
+    assert "(nats)" in axes.get_ylabel()
+    assert axes.get_yscale() == "log"
+    assert "Stars" not in " ".join(said)
+
+
+def test_high_first_epochs_are_cut_off_and_it_is_said(tmp_path):
+    scores = [50.0, 0.9, *np.linspace(0.8, 0.5, 20)]
+    figure, said = draw_history(SPEC, [run(tmp_path, "a", 0, scores)], SECTION)
+    assert figure is not None
+    assert figure.axes[0].get_ylim()[1] < 1
+    assert "The first epochs go beyond the axis, up to 50." in said
+
+
+def test_a_column_that_no_run_has_is_not_drawn_and_the_others_are_named(tmp_path):
+    figure, said = draw_history(SPEC, [run(tmp_path, "a", 0, [1.0], "val/kl")], SECTION)
+    assert figure is None
+    assert said == ["Not drawn: no finished run's history.json has the column val/soft_nll; they have lr, val/kl."]
+
+
+def test_spread_is_the_sample_sd():
+    histories = [[{"epoch": 0, "x": value}] for value in (1.0, 2.0, 4.0)]
+    epochs, mean, sd = mean_by_epoch(histories, "x")
+    assert (epochs.tolist(), mean[0], sd[0]) == ([0], pytest.approx(7 / 3), pytest.approx(np.std([1, 2, 4], ddof=1)))
