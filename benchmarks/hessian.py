@@ -45,7 +45,7 @@ def main() -> None:
     for name, network, enlarge, items, batch, seeds, target in (
         ("MLP (SimpleFFN)", SimpleFFN((1, 8, 8), 10), False, 540, 540, 10, 3.0),
         ("LeNet", LeNet((1, 8, 8), 10), False, 540, 540, 10, 3.0),
-        ("narrow ResNet-18", ResNet18((3, 32, 32), 10, width=8).to(memory_format=torch.channels_last), True, 256, 128, 3, 1.5),
+        ("narrow ResNet-18", ResNet18((3, 32, 32), 10, width=8).to(memory_format=torch.channels_last), True, 256, 128, 5, 1.5),
     ):
         train(network, data, enlarge)
         batches = [(images(x, enlarge), data.annotator_probs[i]) for x, i in data.loader(data.rows("test")[:items], False, batch)]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from scipy.special import ndtr, stdtrit
 from torch import Tensor
 
 from callbacks.lanczos import Krylov, Product
@@ -53,7 +54,7 @@ def xtrace(product: Product, draw: Draw, size: int, tolerance: float, most: int 
     vectors, images, basis, of_basis = (torch.empty(0) for _ in range(4))
     trace = Trace(math.nan, math.inf, False)
     while not trace.converged and len(vectors) < min(most // 2, size):
-        count = min(max(FEWEST, 3 * len(vectors) // 2), most // 2, size)
+        count = min(max(2 * FEWEST, 3 * len(vectors) // 2), most // 2, size)  # fewer make no sketch that holds all large eigenvalues
         new = torch.stack([draw(number) for number in range(len(vectors), count)])
         vectors = torch.cat([vectors.to(new), new])
         images = torch.cat([images.to(new), torch.stack([product(vector) for vector in new])])
@@ -83,4 +84,5 @@ def _mean_of(samples: Tensor, known: float, tolerance: float) -> Trace:
     if count < 2:
         return Trace(value, math.inf, False)
     error = float(samples.std()) / math.sqrt(count)
-    return Trace(value, error, count >= FEWEST and error <= tolerance * abs(value))
+    doubt = float(stdtrit(count - 1, ndtr(1)))  # Student's t: of few samples the standard error itself is not well known
+    return Trace(value, error, count >= FEWEST and doubt * error <= tolerance * abs(value))
