@@ -50,13 +50,14 @@ def one_pass(classifier: AnnotatorClassifier, loader: Iterable[tuple[Tensor, Ten
     return Outputs(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
-def foreign_loader(images: Tensor, data: VoteDataModule) -> TensorLoader:
-    """Batches of images from elsewhere (bytes), standardised as the data are. In a DDP run, this rank's share."""
+def foreign_loader(stored: Tensor, data: VoteDataModule) -> TensorLoader:
+    """Batches of inputs from elsewhere, as `data.foreign_inputs` gives them, prepared as the data are. In a DDP run, this rank's share."""
     corpus = data.corpus
     assert corpus is not None
     if not isinstance(corpus.inputs, Tensor):
         raise InputError(
             f"{type(data).__name__} reads its inputs one by one, so how to prepare other images like them is not known; OODScores needs data in memory."
         )
-    order = BatchOrder(torch.arange(len(images)), data.batch_size, data.seed, False, *rank_and_ranks())
-    return TensorLoader(Standardize(images, corpus.mean, corpus.std, scale=255), order)
+    order = BatchOrder(torch.arange(len(stored)), data.batch_size, data.seed, False, *rank_and_ranks())
+    scale = corpus.scale if stored.is_floating_point() else 255  # images come as bytes, whatever the data are stored as
+    return TensorLoader(Standardize(stored, corpus.mean, corpus.std, scale), order)

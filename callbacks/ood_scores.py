@@ -16,7 +16,7 @@ from callbacks.probe import Findings, Probe
 from callbacks.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
 from datamodules import VoteDataModule
 from datamodules.files import AbsentFile
-from datamodules.ood_sets import PUBLISHED, fetch_ood_set, read_ood_set
+from datamodules.ood_sets import PUBLISHED, fetch_ood_set
 from errors import InputError
 from lightning_modules import AnnotatorClassifier
 from metrics import detection
@@ -97,8 +97,8 @@ class OODScores(Probe):
         scores = self._fit(classifier, data)
         inside = _evaluate(scores, one_pass(classifier, data.loader(data.rows("test"), training=False), odin), "the test items")
         for name, source in present.items():
-            images = read_ood_set(source, root, data.input_shape).to(classifier.device)
-            outside = _evaluate(scores, one_pass(classifier, foreign_loader(images, data), odin), name)
+            inputs = data.foreign_inputs(source, root).to(classifier.device)
+            outside = _evaluate(scores, one_pass(classifier, foreign_loader(inputs, data), odin), name)
             pairs = {score: (inside[score], outside[score]) for score in scores}
             findings.metrics |= {f"{name}_{key}_{score}": of(*pair).item() for score, pair in pairs.items() for key, of in METRICS.items()}
             findings.figures[f"ood_{name}"] = draw_scores(_title(data), name, pairs)

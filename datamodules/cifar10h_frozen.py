@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import torch
 from jsonargparse.typing import lazy_instance
 from torch import Tensor
 
@@ -9,7 +10,8 @@ from datamodules.cifar10h import CIFAR10H, read_cifar_binary
 from datamodules.embedders import EfficientNetLite0, Embedder
 from datamodules.embeddings import embed_all
 from datamodules.files import find
-from datamodules.preparation import standardized
+from datamodules.ood_sets import read_ood_set
+from datamodules.preparation import Moments
 from datamodules.vote_datamodule import Corpus
 
 
@@ -31,6 +33,8 @@ class CIFAR10HFrozen(CIFAR10H):
         """
         super().__init__(**kwargs)
         self.embedder, self.cache, self.standardize = embedder, cache, standardize
+        self._moments: Moments | None = None  # of the training items, where features are standardised
+        self._foreign: dict[tuple[str, str], Tensor] = {}  # read once for all members of a pack
 
     @property
     def input_shape(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -50,5 +54,13 @@ class CIFAR10HFrozen(CIFAR10H):
         assert isinstance(corpus.inputs, Tensor)
         embeddings = embed_all(self.embedder, corpus.inputs, self.cache)
         if self.standardize:
-            embeddings = standardized(embeddings, corpus.splits["train"])
+            self._moments = Moments.of(embeddings[torch.from_numpy(corpus.splits["train"])])
+            embeddings = self._moments(embeddings)
         return replace(corpus, inputs=embeddings, mean=(0.0,), std=(1.0,), scale=1.0, augment=False)
+
+    def foreign_inputs(self, source: str, root: str) -> Tensor:
+        """The embeddings of images from elsewhere, brought to the size of CIFAR's first, and standardised as the training items are."""
+        if (source, root) not in self._foreign:
+            found = embed_all(self.embedder, read_ood_set(source, root, CIFAR10H.input_shape).contiguous(), self.cache)
+            self._foreign[source, root] = self._moments(found) if self._moments else found
+        return self._foreign[source, root]

@@ -25,6 +25,8 @@ from randomness import generator
 class BoundDelivery(ABC):
     """A delivery tied to votes and a seed."""
 
+    blends = False  # whether `blend` changes anything
+
     @abstractmethod
     def targets(self, epoch: int) -> Tensor:
         """The targets of every item in this epoch: int64 [N] or float32 [N, K]."""
@@ -175,6 +177,8 @@ class _Draws(BoundDelivery):
 
 
 class _Mixed(BoundDelivery):
+    blends = True
+
     def __init__(self, base: BoundDelivery, classes: int, items: int, alpha: float, seed: int):
         self._base, self._classes, self._items, self._alpha, self._seed = base, classes, items, alpha, seed
         self._shares: tuple[int, Tensor] = (-1, torch.empty(0))

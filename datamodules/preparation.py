@@ -1,8 +1,8 @@
 """From stored inputs to what a network sees, a whole batch at a time: normalisation, random crops and flips."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -68,14 +68,22 @@ class CropFlip(Standardize):
         return tuple(torch.from_numpy(draw).to(self.stored.device) for draw in draws)
 
 
-def standardized(values: Tensor, rows: np.ndarray) -> Tensor:
-    """Features [N, D] with mean 0 and variance 1 in every dimension over some rows, those of the training items; constant dimensions become 0 there.
+class Moments(NamedTuple):
+    """What standardises features: a centre and a scale for each dimension, taken from the training items and then used on any others."""
 
-    >>> standardized(torch.tensor([[1.0, 5.0], [3.0, 5.0], [4.0, 6.0]]), np.array([0, 1]))
-    tensor([[-0.7071,  0.0000],
-            [ 0.7071,  0.0000],
-            [ 1.4142,  1.0000]])
-    """
-    seen = values[torch.from_numpy(rows)]
-    varies = seen.amin(0) < seen.amax(0)
-    return torch.where(varies, (values - seen.mean(0)) / seen.std(0), values - seen[0])
+    centre: Tensor
+    scale: Tensor
+
+    @classmethod
+    def of(cls, seen: Tensor) -> "Moments":
+        """Mean and standard deviation; a dimension that never varies is only shifted, so that it becomes 0 and stays finite."""
+        varies = seen.amin(0) < seen.amax(0)
+        return cls(torch.where(varies, seen.mean(0), seen[0]), torch.where(varies, seen.std(0), 1.0))
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """
+        >>> Moments.of(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))(torch.tensor([[1.0, 5.0], [4.0, 6.0]]))
+        tensor([[-0.7071,  0.0000],
+                [ 1.4142,  1.0000]])
+        """
+        return (values - self.centre) / self.scale

@@ -13,6 +13,7 @@ from torch.utils.data import Dataset
 
 from datamodules.delivery import BoundDelivery, Delivery, SoftLabels
 from datamodules.loading import Batch, TensorLoader, WorkerLoader
+from datamodules.ood_sets import read_ood_set
 from datamodules.order import BatchOrder
 from datamodules.preparation import CropFlip, Standardize
 from datamodules.votes import VoteTable
@@ -145,6 +146,10 @@ class VoteDataModule(LightningDataModule, ABC):
         assert self.corpus is not None
         rows = self.rows(split)
         return rows[self.corpus.votes.high_disagreement(quantile)[rows]]
+
+    def foreign_inputs(self, source: str, root: str) -> Tensor:
+        """Images from elsewhere (`datamodules.ood_sets` says which) as this dataset stores its own: bytes of its shape."""
+        return read_ood_set(source, root, self.input_shape)
 
     def on_after_batch_transfer(self, batch: tuple[Tensor, Tensor], dataloader_idx: int) -> Batch:
         """Attach targets in the main process, by index: no worker and no loader can hold a stale epoch."""

@@ -68,15 +68,17 @@ class PackedClassifier:
 
     @property
     def spans(self) -> list[Span]:
-        """Runs of active members that share a datamodule."""
+        """Runs of active members that see the same inputs: those that share a datamodule, but for one whose delivery blends its inputs."""
         spans: list[Span] = []
         owner = None
         for row, m in enumerate(self.active):
-            if id(self.members[m].data) == owner:
+            member = self.members[m]
+            sees = (id(member.data), m if member.bound.blends else None)
+            if sees == owner:
                 spans[-1] = Span(spans[-1].start, row + 1)
             else:
                 spans.append(Span(row, row + 1))
-                owner = id(self.members[m].data)
+                owner = sees
         return spans
 
     def fit(self, after_epoch: Callable[["PackedClassifier"], None] = lambda pack: None) -> None:
@@ -103,14 +105,31 @@ class PackedClassifier:
         for start in range(0, len(batches[0]), CHUNK):
             chunk = [order[start : start + CHUNK] for order in batches]
             sizes = [len(index) for index in chunk[0]]
-            inputs = [loader.prepare(torch.cat(order), self.epoch).split(sizes) for loader, order in zip(loaders, chunk, strict=True)]
-            wanted = [table[:, rows[torch.cat(order)]].split(sizes, 1) for (table, rows), order in zip(targets, chunk, strict=True)]
+            prepared = [
+                self._prepare(span, loader, table, rows[torch.cat(order)], torch.cat(order), sizes)
+                for span, loader, (table, rows), order in zip(spans, loaders, targets, chunk, strict=True)
+            ]
             for number, size in enumerate(sizes):
                 step = self.epoch * len(batches[0]) + start + number
-                loss = self._step([part[number] for part in inputs], torch.cat([part[number] for part in wanted]), spans, step)
+                inputs, wanted = zip(*(part[number] for part in prepared), strict=True)
+                loss = self._step(inputs, torch.cat(wanted), spans, step)
                 total += loss.double() * size
                 items += size
         return total / items
+
+    def _prepare(
+        self, span: Span, loader: Any, table: Tensor, rows: Tensor, index: Tensor, sizes: list[int]
+    ) -> list[tuple[Tensor, Tensor]]:
+        """A span's inputs and targets [members, B, K] of several batches, blended where its one member asks for it."""
+        bound = self.members[self.active[span.start]].bound
+        inputs, targets = loader.prepare(index, self.epoch).split(sizes), table[:, rows].split(sizes, 1)
+        if not bound.blends:
+            return list(zip(inputs, targets, strict=True))
+        blended = [
+            bound.blend(seen, wanted[0], its_rows, self.epoch)
+            for seen, wanted, its_rows in zip(inputs, targets, rows.split(sizes), strict=True)
+        ]
+        return [(seen, wanted[None]) for seen, wanted in blended]
 
     def _epoch_targets(self, span: Span) -> tuple[Tensor, Tensor]:
         """The span's targets of this epoch as distributions [m, N, K], and the row of each item among the training items."""

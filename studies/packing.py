@@ -48,15 +48,12 @@ def why_alone(config: dict[str, Any]) -> str | None:
     """Why a run cannot be packed; None where it can."""
     model, trainer = config["model"], config["trainer"]
     network, optimizer, scheduler = (_class(model.get(part)) for part in ("network", "optimizer", "scheduler"))
-    delivery = _class(config["data"]["init_args"].get("delivery"))
     if network not in NETWORKS:
         return f"{network} does not pack well (convolutions or BatchNorm)"
     if optimizer not in OPTIMIZERS or model["optimizer"]["init_args"].get("amsgrad") or model["optimizer"]["init_args"].get("dampening"):
         return f"{optimizer} with these options has no packed form"
     if scheduler not in SCHEDULERS | {None}:
         return f"{scheduler} has no packed form"
-    if delivery == "Mixup":
-        return "Mixup changes the inputs, so its members share no batch"
     for callback in trainer.get("callbacks") or []:
         if is_probe(callback):
             continue

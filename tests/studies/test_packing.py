@@ -32,7 +32,6 @@ def run(*options: str) -> Run:
         (["--model.optimizer", "RMSprop"], "RMSprop with these options has no packed form"),
         (["--model.optimizer.amsgrad", "true"], "Adam with these options has no packed form"),
         (["--model.scheduler", "StepLR", "--model.scheduler.step_size", "3"], "StepLR has no packed form"),
-        (["--data.delivery", "Mixup"], "Mixup changes the inputs"),
         (["--trainer.gradient_clip_val", "1.0"], "trainer.gradient_clip_val is set"),
         (["--trainer.precision", "bf16-mixed"], "trainer.precision is set"),
         (["--trainer.callbacks+=StochasticWeightAveraging", "--trainer.callbacks.swa_lrs", "0.1"], "StochasticWeightAveraging may look"),
