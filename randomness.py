@@ -18,3 +18,14 @@ def generator(seed: int, purpose: str, *counters: int) -> np.random.Generator:
     if seed < 0:
         raise InputError(f"seed is {seed}; it must be 0 or larger.")
     return np.random.default_rng(np.random.SeedSequence([seed, zlib.crc32(purpose.encode()), *counters]))
+
+
+def some_of(rows: np.ndarray, most: int | None, seed: int) -> np.ndarray:
+    """At most so many of the rows, drawn without replacement and in their own order; all of them where `most` is None.
+
+    >>> some_of(np.arange(10, 20), 3, seed=0)
+    array([16, 18, 19])
+    """
+    if most is None or len(rows) <= most:
+        return rows
+    return rows[np.sort(generator(seed, "some-of", len(rows)).permutation(len(rows))[:most])]

@@ -17,7 +17,7 @@ from callbacks.trace_estimate import Trace, hutchinson, xtrace
 from datamodules import VoteDataModule
 from errors import InputError
 from lightning_modules import AnnotatorClassifier
-from randomness import generator
+from randomness import generator, some_of
 
 Eigenvalues = Literal["lanczos", "power"]
 Traces = Literal["hutch++", "xtrace", "hutchinson"]
@@ -93,6 +93,7 @@ class HessianSpectrum(Probe):
         density_starts: int = 1,
         high_quantile: float = 0.9,
         micro_batch: int = 512,
+        most_items: int | None = None,
         seed: int = 0,
     ):
         """
@@ -106,13 +107,15 @@ class HessianSpectrum(Probe):
             density_starts: Random start vectors that the density is averaged over.
             high_quantile: Items whose entropy reaches this quantile are of high disagreement. The paper does not state its cut.
             micro_batch: Items that are differentiated at once, on each device: it bounds the memory.
-            seed: Of the random vectors.
+            most_items: Measure on a sample of at most so many items, of all and of those of high disagreement; null for all of them, as in the paper.
+            seed: Of the random vectors and the sample.
         """
         for name, value in {"tolerance": tolerance, "trace_tolerance": trace_tolerance}.items():
             if not 0 < value < 1:
                 raise InputError(f"HessianSpectrum's {name} is {value}; it must lie between 0 and 1.")
-        for name, value in {"least_steps": least_steps, "most_products": most_products, "micro_batch": micro_batch}.items():
-            if value < 1:
+        counts = {"least_steps": least_steps, "most_products": most_products, "micro_batch": micro_batch, "most_items": most_items}
+        for name, value in counts.items():
+            if value is not None and value < 1:
                 raise InputError(f"HessianSpectrum's {name} is {value}; it must be at least 1.")
         self.options: dict[str, Any] = dict(
             seed=seed,
@@ -124,11 +127,12 @@ class HessianSpectrum(Probe):
             most_products=most_products,
             density_starts=density_starts,
         )
-        self.high_quantile, self.micro_batch = high_quantile, micro_batch
+        self.high_quantile, self.micro_batch, self.most_items, self.seed = high_quantile, micro_batch, most_items, seed
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
         findings = Findings()
         slices = {"": data.rows("test"), "_high": data.high_disagreement_rows("test", self.high_quantile)}
+        slices = {suffix: some_of(rows, self.most_items, self.seed) for suffix, rows in slices.items()}
         spectra = {}
         for suffix, rows in slices.items():
             if len(rows) == 0:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,6 +21,7 @@ from datamodules.ood_sets import PUBLISHED, fetch_ood_set
 from errors import InputError
 from lightning_modules import AnnotatorClassifier
 from metrics import detection
+from randomness import some_of
 
 LOGIT_SCORES = {"msp": detect.msp, "energy": detect.energy, "entropy": detect.entropy, "margin": detect.margin}
 FITTED_SCORES = ("knn", "mahalanobis", "vim")
@@ -45,6 +47,7 @@ class OODScores(Probe):
         temperature: float = 1000.0,
         eps: float = 0.0014,
         detectors: Sequence[dict[str, Any]] = (),
+        most_items: int | None = None,
     ):
         """
         Args:
@@ -56,12 +59,15 @@ class OODScores(Probe):
             temperature: Of ODIN. The paper does not state it; 1000 is what ODIN's authors take.
             eps: Of ODIN, its step per pixel on the scale from 0 to 1. The paper does not state it; 0.0014 is what ODIN's authors take for CIFAR-10.
             detectors: Further detectors of pytorch-ood that take logits or features, as [{class_path: pytorch_ood.detector.MaxLogit, init_args: {}}].
+            most_items: Take a sample of at most so many images of each set; null for all of them, as in the paper.
         """
         unknown = [score for score in scores if score not in SCORES]
         if unknown:
             raise InputError(f"OODScores's scores name {unknown[0]}; they must be of {', '.join(SCORES)}.")
         if not temperature > 0:
             raise InputError(f"OODScores's temperature is {temperature}; it must be above 0.")
+        if most_items is not None and most_items < 1:
+            raise InputError(f"OODScores's most_items is {most_items}; it must be at least 1, or null for all images.")
         pairs = list(sets.items()) if isinstance(sets, dict) else [(set_name(source), source) for source in sets]
         named = [(class_of(entry).__name__.lower(), entry) for entry in detectors]
         if not scores and not named:
@@ -69,7 +75,7 @@ class OODScores(Probe):
         _check_names("sets", [name for name, _ in pairs])
         _check_names("scores and detectors", [*scores, *(name for name, _ in named)])
         self.sets, self.detectors, self.scores = dict(pairs), dict(named), tuple(scores)
-        self.root, self.k, self.principal, self.temperature, self.eps = root, k, principal, temperature, eps
+        self.root, self.k, self.principal, self.temperature, self.eps, self.most_items = root, k, principal, temperature, eps, most_items
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
         network = classifier.network
@@ -97,7 +103,10 @@ class OODScores(Probe):
         scores = self._fit(classifier, data)
         inside = _evaluate(scores, one_pass(classifier, data.loader(data.rows("test"), training=False), odin), "the test items")
         for name, source in present.items():
-            inputs = data.foreign_inputs(source, root).to(classifier.device)
+            stored = data.foreign_inputs(source, root)
+            if self.most_items is not None:
+                stored = stored[torch.from_numpy(some_of(np.arange(len(stored)), self.most_items, seed=0))]  # the same for every run
+            inputs = stored.to(classifier.device)
             outside = _evaluate(scores, one_pass(classifier, foreign_loader(inputs, data), odin), name)
             pairs = {score: (inside[score], outside[score]) for score in scores}
             findings.metrics |= {f"{name}_{key}_{score}": of(*pair).item() for score, pair in pairs.items() for key, of in METRICS.items()}

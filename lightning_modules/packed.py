@@ -95,34 +95,34 @@ class PackedClassifier:
     def _train_epoch(self) -> Tensor:
         """One pass over the training items of every member; returns each member's mean loss."""
         spans = self.spans
-        loaders = [self.sources[id(self.members[self.active[span.start]].data)][0] for span in spans]
+        owners = [self.members[self.active[span.start]].data for span in spans]
         targets = [self._epoch_targets(span) for span in spans]
-        batches = []
-        for loader in loaders:
-            loader.sampler.set_epoch(self.epoch)
-            batches.append(list(loader.sampler))
+        order = {}  # of each datamodule, its batches
+        for data in owners:
+            sampler = self.sources[id(data)][0].sampler
+            sampler.set_epoch(self.epoch)
+            order[id(data)] = order.get(id(data)) or list(sampler)
         total, items = torch.zeros(len(self.active), dtype=torch.float64), 0
-        for start in range(0, len(batches[0]), CHUNK):
-            chunk = [order[start : start + CHUNK] for order in batches]
-            sizes = [len(index) for index in chunk[0]]
+        steps = len(next(iter(order.values())))
+        for start in range(0, steps, CHUNK):
+            chunk = {owner: batches[start : start + CHUNK] for owner, batches in order.items()}
+            sizes = [len(index) for index in next(iter(chunk.values()))]
+            seen = {owner: self.sources[owner][0].prepare(torch.cat(index), self.epoch).split(sizes) for owner, index in chunk.items()}
             prepared = [
-                self._prepare(span, loader, table, rows[torch.cat(order)], torch.cat(order), sizes)
-                for span, loader, (table, rows), order in zip(spans, loaders, targets, chunk, strict=True)
+                self._batches(span, seen[id(data)], table, data.training_row[torch.cat(chunk[id(data)])], sizes)
+                for span, data, table in zip(spans, owners, targets, strict=True)
             ]
             for number, size in enumerate(sizes):
-                step = self.epoch * len(batches[0]) + start + number
                 inputs, wanted = zip(*(part[number] for part in prepared), strict=True)
-                loss = self._step(inputs, torch.cat(wanted), spans, step)
+                loss = self._step(inputs, torch.cat(wanted), spans, self.epoch * steps + start + number)
                 total += loss.double() * size
                 items += size
         return total / items
 
-    def _prepare(
-        self, span: Span, loader: Any, table: Tensor, rows: Tensor, index: Tensor, sizes: list[int]
-    ) -> list[tuple[Tensor, Tensor]]:
+    def _batches(self, span: Span, inputs: Sequence[Tensor], table: Tensor, rows: Tensor, sizes: list[int]) -> list[tuple[Tensor, Tensor]]:
         """A span's inputs and targets [members, B, K] of several batches, blended where its one member asks for it."""
         bound = self.members[self.active[span.start]].bound
-        inputs, targets = loader.prepare(index, self.epoch).split(sizes), table[:, rows].split(sizes, 1)
+        targets = table[:, rows].split(sizes, 1)
         if not bound.blends:
             return list(zip(inputs, targets, strict=True))
         blended = [
@@ -131,12 +131,12 @@ class PackedClassifier:
         ]
         return [(seen, wanted[None]) for seen, wanted in blended]
 
-    def _epoch_targets(self, span: Span) -> tuple[Tensor, Tensor]:
-        """The span's targets of this epoch as distributions [m, N, K], and the row of each item among the training items."""
+    def _epoch_targets(self, span: Span) -> Tensor:
+        """The span's targets of this epoch as distributions [m, N, K]."""
         members = [self.members[m] for m in self.active[span.start : span.stop]]
         classes = members[0].data.num_classes
         tables = [member.bound.targets(self.epoch) for member in members]
-        return torch.stack([t if t.is_floating_point() else F.one_hot(t, classes).float() for t in tables]), members[0].data.training_row
+        return torch.stack([t if t.is_floating_point() else F.one_hot(t, classes).float() for t in tables])
 
     def _step(self, inputs: Sequence[Tensor], targets: Tensor, spans: Sequence[Span], step: int) -> Tensor:
         leaders = [self.members[self.active[span.start]] for span in spans]

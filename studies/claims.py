@@ -150,6 +150,20 @@ def summary_line(judged: list[Judged]) -> str:
     return f"Of {len(judged)} claim{'s' * (len(judged) != 1)}: {listed}."
 
 
+OUTCOMES = {
+    "supported": "Shown by these runs",
+    "not supported": "Contradicted by these runs",
+    "undecided": "Undecided at this power",
+    "not tested": "Not testable on these runs",
+}
+
+
+def outcomes_in_words(judged: list[Judged]) -> list[str]:
+    """Which claims came out how, a sentence for each outcome, by their ids; nothing in it is typed in."""
+    found = {outcome: [j.claim.id for j in judged if j.verdict.outcome == outcome] for outcome in OUTCOMES}
+    return [f"{OUTCOMES[outcome]}: {', '.join(ids)}." for outcome, ids in found.items() if ids]
+
+
 def claims_listing(judged: list[Judged], notices: list[str]) -> Listing:
     """One row per claim: what was claimed, where, what came out and on what grounds."""
     rows = []
@@ -171,4 +185,5 @@ def claims_listing(judged: list[Judged], notices: list[str]) -> Listing:
             }
         )
     shown = {"id": "id", "claim": "claim", "paper": "in the paper", "outcome": "outcome", "grounds": "grounds"}
-    return Listing("claims", "Claims", [summary_line(judged), *notices, RULES], shown, rows, hidden=("grounds",))
+    said = [summary_line(judged), *outcomes_in_words(judged), *notices, RULES]
+    return Listing("claims", "Claims", said, shown, rows, hidden=("grounds",))

@@ -27,8 +27,11 @@ def seconds(job: Job, threads: int) -> float | None:
         return None
     members = len({without_epochs(run.config) or run.name for run in job.runs}) if job.packed else 1
     epochs = max(run.config["trainer"]["max_epochs"] or 1000 for run in job.runs)
-    steps = -(-items // batch) * epochs
-    arithmetic = 3 * flops * members * items * epochs / (FLOPS * threads)
+    limit = first["trainer"].get("limit_train_batches")
+    batches = -(-items // batch)
+    batches = min(batches, limit) if type(limit) is int else batches if limit is None else max(1, int(batches * limit))
+    steps = batches * epochs
+    arithmetic = 3 * flops * members * batch * steps / (FLOPS * threads)
     traffic = 10 * 4 * parameters * members * steps / (BYTES * threads)  # weights, gradients and moments, read and written
     return START + max(arithmetic, traffic) + steps * (STEP if job.packed else LIGHTNING)
 

@@ -12,6 +12,7 @@ from studies.comparison_part import KINDS, comparison_listing, draw_comparison
 from studies.figure_style import LOOK, render
 from studies.figures import add_title, draw_figure
 from studies.listing import Listing
+from studies.published_numbers import published_sentence
 from studies.report_section import ComparisonSpec, FigureSpec, Section
 from studies.target_error import TargetError
 from studies.target_error_figure import draw_target_error, target_error_caption, target_error_listings
@@ -30,7 +31,7 @@ class Drawn:
 
 def drawn_figure(spec: FigureSpec, records: list[Record], section: Section, paired: list[str], errors: TargetError | None) -> Drawn:
     """A figure of the `figures` of a report."""
-    caption = figure_caption(spec, spec.select(records), section, paired)
+    caption = [*figure_caption(spec, spec.select(records), section, paired), *published_sentence(spec.published)]
     if errors is None:
         figure, said = draw_figure(spec, records, section, paired)
         return Drawn(spec, figure, [*caption, *said], svg=render(figure, "svg") if figure else b"")
@@ -55,5 +56,6 @@ def drawn_comparison(
         figure, note = draw_comparison(kind, found, section)
         listings = [comparison_listing(spec, found, section, caption)] if kind == list(KINDS)[-1] else []
         of_kind = FigureSpec(f"{spec.name}-{kind}", f"{spec.title}: {name}", kind=kind)
-        drawn.append(Drawn(of_kind, figure, [*caption, note or found.probe_set], listings, render(figure, "svg") if figure else b""))
+        said = [*caption, note or found.probe_set, *published_sentence((spec.published or {}).get(kind, ""))]
+        drawn.append(Drawn(of_kind, figure, said, listings, render(figure, "svg") if figure else b""))
     return drawn

@@ -15,7 +15,7 @@ from callbacks.history import write_history
 from callbacks.prediction_table import write_predictions
 from callbacks.results import describe_run, read_results, write_atomically, write_results
 from callbacks.training_dynamics import TrainingDynamics
-from datamodules import VoteDataModule
+from datamodules import Mixup, VoteDataModule
 from lightning_modules.pack_member import EarlyStopping, Member
 from lightning_modules.packed import PackedClassifier
 from metrics import every_metric
@@ -64,7 +64,7 @@ def build_members(runs: list[Run]) -> tuple[list[Member], list[list[Run]]]:
         together.setdefault(without_epochs(run.config) or run.name, []).append(run)
     shared: dict[str, Any] = {}
     members, owners = [], []
-    for owned in sorted(together.values(), key=lambda owned: owned[0].config["seed_everything"]):
+    for owned in sorted(together.values(), key=_place):
         longest = max(owned, key=lambda run: run.config["trainer"]["max_epochs"])
         arguments = longest.config["data"]["init_args"]
         key = repr({name: value for name, value in arguments.items() if name not in ("delivery", "votes_per_item")})
@@ -78,6 +78,12 @@ def build_members(runs: list[Run]) -> tuple[list[Member], list[list[Run]]]:
         members.append(Member(classifier, data, bound, stops[-1], early_stopping(longest.config), stops, strata=strata))
         owners.append(owned)
     return members, owners
+
+
+def _place(owned: list[Run]) -> tuple[int, bool]:
+    """Seed by seed, and within one seed those with inputs of their own last, so that the others stand together."""
+    config = owned[0].config
+    return config["seed_everything"], class_of(config["data"]["init_args"]["delivery"]) is Mixup
 
 
 def early_stopping(config: dict[str, Any]) -> EarlyStopping | None:

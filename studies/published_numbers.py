@@ -24,6 +24,11 @@ def published(kind: Literal["tables", "facts"]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def published_sentence(name: str) -> list[str]:
+    """What a paper says in the place of a figure, for its caption; nothing where no fact is named."""
+    return [f"Published: {fact_in_words(name)}."] if name else []
+
+
 def fact_in_words(name: str) -> str:
     """
     >>> fact_in_words("basins.sparse_agreement")

@@ -38,6 +38,7 @@ The `report` section of a study's YAML says what is in it. All entries but `name
           where: {data.delivery: [SoftLabels, Multipass]}
           points: 11                          # of the line between two networks
           quantile: 0.9                       # from which an item is in the high-entropy slice
+          published: {cka: basins.cka_within} # facts of studies/published by figure; other figures name one: published: basins.loss_barrier
       claims:                                 # tested on the runs; `studies.claims` says how
         - {id: nll, claim: SLS scores better., paper: Table 2, test: less, metric: soft_nll, rows: data.delivery, level: Multipass, reference: SoftLabels}
 

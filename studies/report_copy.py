@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from callbacks.results import write_atomically
 from errors import InputError
 from studies.captions import notices, table_caption
-from studies.claims import summary_line
+from studies.claims import outcomes_in_words, summary_line
 from studies.figure_style import render
 from studies.listing import listing_csv, listing_markdown
 from studies.report_section import KINDS
@@ -71,7 +71,7 @@ def _readme(report: "Report", out: Path) -> str:
     parts = [MARK, f"# {study.title or study.name}", *(f"**{text}**" for text in notices(records, section.scale))]
     parts += [section.comment.strip()] if section.comment else []
     if report.claims_listing:
-        parts.append(f"{summary_line(report.claims)} See [claims](#claims).")
+        parts.append(" ".join([summary_line(report.claims), *outcomes_in_words(report.claims), "See [claims](#claims)."]))
     parts.append(f"{len(records)} of {len(collection.planned)} runs are finished. {_versions(report)}")
     path = _as_given(study.path)
     commands = [f"python cli.py study run {path}", f"python cli.py study report {path} --copy {_as_given(out)}"]

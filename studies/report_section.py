@@ -41,6 +41,7 @@ class Part:
     rows: str = ""
     levels: dict[str, list] = field(default_factory=dict, repr=False)  # of every factor, after `where`
     planned_units: int = 1  # how many seeds a mean has when all runs are finished
+    published: Any = ""  # of a table an entry of `tables` in studies/published; of a figure one of `facts`; of a comparison these by kind
 
     def select(self, records: list[Record]) -> list[Record]:
         return [r for r in records if all(r.factors[factor] in levels for factor, levels in self.where.items())]
@@ -54,7 +55,6 @@ class TableSpec(Part):
     test: str = "wilcoxon"
     alternative: str = "two-sided"
     family: str = ""
-    published: str = ""
     published_entry: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 from studies.claim_reader import ClaimReader
 from studies.collect import Collection
+from studies.comparison_part import KINDS as COMPARED
 from studies.factor_levels import chosen_levels, nothing_left_over
 from studies.measures import MEASURES
 from studies.published_numbers import published
@@ -84,6 +85,8 @@ class _Reader:
             checks.wrong(f"{key}.{odd[0]}", f"{said} a figure of kind {entry['kind']}")
         if "metric" in entry:
             self._figure_metric(entry, f"{key}.metric")
+        if "published" in entry:
+            checks.one_of(entry["published"], published("facts"), f"{key}.published")
         for name, allowed in (("distance", ("js", "l1")), ("items", ("all", "high"))):
             checks.one_of(entry.get(name, allowed[0]), allowed, f"{key}.{name}")
         checks.number(entry.get("quantile", 0), f"{key}.quantile", 0, 1)
@@ -120,6 +123,8 @@ class _Reader:
         entry = self._part(entry, key, ComparisonSpec, {"rows"})
         self.checks.number(entry.get("points", 3), f"{key}.points", 3, math.inf, whole=True)
         self.checks.number(entry.get("quantile", 0), f"{key}.quantile", 0, 1)
+        for kind, fact in self.checks.mapping(entry.get("published", {}), f"{key}.published", set(COMPARED)).items():
+            self.checks.one_of(fact, published("facts"), f"{key}.published.{kind}")
         spec = ComparisonSpec(**entry)
         self._nothing_left_over(spec, {spec.rows}, key)
         return spec

@@ -12,6 +12,7 @@ from errors import InputError, OptionError
 from studies.configuration import differences, resolve, with_changes
 from studies.runs import run_name
 
+NEEDED = {"name", "configs", "grids"}
 KEYS = {"name", "title", "configs", "options", "grids", "paired", "predict", "report"}
 
 
@@ -34,6 +35,9 @@ class Study:
     A grid maps factors to their levels. A factor is either an option (`data.delivery: [SoftLabels, Multipass]`) or a name of the author's own
     whose levels each set several options (`dataset: {digits: {data: Digits, ...}, ...}`). Factors under `paired` (the seed, as a rule)
     tie runs together: those that agree in them share split, initial weights and batch order, and are compared pairwise.
+
+    `extends: basins.yaml` takes over another study beside this one and says only what differs: entries within entries are merged, anything
+    else (a list, a number) is replaced. So one experiment at three scales has one list of grids, tables and claims.
     """
 
     name: str
@@ -49,14 +53,10 @@ class Study:
     @classmethod
     def load(cls, path: str | Path) -> "Study":
         path = Path(path)
-        try:
-            content = yaml.safe_load(path.read_text())
-        except (OSError, yaml.YAMLError) as error:
-            raise InputError(f"{path} cannot be read as a study ({type(error).__name__}); it must be a YAML file.") from error
-        if not isinstance(content, dict) or not {"name", "configs", "grids"} <= content.keys() <= KEYS:
-            raise InputError(
-                f"{path} must have the entries name, configs and grids, and may have {', '.join(sorted(KEYS - {'name', 'configs', 'grids'}))}."
-            )
+        content = _read(path)
+        if not isinstance(content, dict) or not NEEDED <= content.keys() <= KEYS:
+            optional = ", ".join(sorted(KEYS - NEEDED | {"extends"}))
+            raise InputError(f"{path} must have the entries name, configs and grids, and may have {optional}.")
         for grid, factors in content["grids"].items():
             empty = [factor for factor, levels in (factors or {}).items() if not levels]
             if not factors or empty:
@@ -126,6 +126,31 @@ class Study:
         except OptionError as error:
             where = f", {', '.join(f'{name} = {label}' for name, label in levels.items())}" if levels else ""
             raise InputError(f"{self.path}, grid {grid}{where}: {error}") from error
+
+
+def _read(path: Path, before: tuple[Path, ...] = ()) -> Any:
+    """What a study's file says, on top of the study that it extends."""
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        by = f", which {before[-1]} extends," if before else ""
+        raise InputError(f"{path}{by} cannot be read as a study ({type(error).__name__}); it must be a YAML file.") from error
+    if not isinstance(content, dict) or "extends" not in content:
+        return content
+    base = path.parent / str(content.pop("extends"))
+    if base in (*before, path):
+        raise InputError(f"{path} extends {base}, which extends it in turn; one of them must stand alone.")
+    return merged(_read(base, (*before, path)), content)
+
+
+def merged(base: Any, changes: Any) -> Any:
+    """
+    >>> merged({"grids": {"main": {"seed": [0, 1], "rate": [1]}}, "title": "All"}, {"grids": {"main": {"seed": [0]}}})
+    {'grids': {'main': {'seed': [0], 'rate': [1]}}, 'title': 'All'}
+    """
+    if not isinstance(base, dict) or not isinstance(changes, dict):
+        return changes
+    return {**base, **{key: merged(base.get(key), value) for key, value in changes.items()}}
 
 
 def _levels(name: str, levels: Any) -> dict[Any, dict[str, Any]]:
