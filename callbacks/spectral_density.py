@@ -42,5 +42,6 @@ def draw_density(axes: Axes, nodes: np.ndarray, weights: np.ndarray, label: str)
     axes.plot([high], [floor * 3], marker="v", color=ORANGE, markersize=6, linestyle="none", label=f"largest {high:.3g}")
     axes.plot([low], [floor * 3], marker="v", color=GREY, markersize=6, linestyle="none", label=f"smallest {low:.2g}")
     axes.set(ylim=(floor, curve.max() * 5), xlabel="eigenvalue of the Hessian", ylabel="density (share of eigenvalues per unit)")
+    axes.minorticks_off()  # nobody reads them over so many powers of ten, and they are most of the time that drawing takes
     axes.set_title(label, fontsize=9)
     axes.legend(loc="upper right", frameon=False, fontsize=8)

@@ -27,11 +27,19 @@ def study_command(arguments: list[str]) -> None:
         raise InputError(f"--processes is {processes}; it must be 1 or more.")
     if options.copy and options.command != "report":
         raise InputError(f"--copy is {options.copy}; it is for report, not for {options.command}.")
+    if options.calibrate and options.command != "plan":
+        raise InputError(f"--calibrate is for plan, not for {options.command}.")
     cells = study.runs()
     jobs = jobs_of(cells, processes)
     threads = max(1, (os.cpu_count() or 1) // min(processes, len(jobs)))
     if options.command == "plan":
         plan(study, jobs, runs, processes, threads, console)
+        if options.calibrate:
+            from studies.calibration import calibrate
+
+            left = [run for job in jobs if not is_done(job, runs) for run in job.runs]
+            for found in calibrate(left, study.predict):
+                console.print(found.sentence, soft_wrap=True, highlight=False)
     elif options.command == "run":
         if options.launcher == "slurm":
             cluster = ClusterOptions(options.partition, options.max_parallel, options.hours, options.cpus, options.gpus, options.tasks)
@@ -93,6 +101,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("study", help="a YAML of configs/studies")
     parser.add_argument("--runs", default="runs", help="where runs are kept")
     parser.add_argument("--copy", help="report: also write a small copy to this folder, to be kept in a repository")
+    parser.add_argument("--calibrate", action="store_true", help="plan: time some steps on this device and say what the study would take")
     parser.add_argument("--processes", type=int, help="processes side by side; by default one per core")
     parser.add_argument("--launcher", choices=("local", "slurm"), default="local")
     slurm = parser.add_argument_group("slurm")

@@ -84,3 +84,33 @@ def test_a_file_that_is_no_study(tmp_path: Path, content: str):
     (tmp_path / "study.yaml").write_text(content)
     with pytest.raises(InputError, match=r"study\.yaml"):
         Study.load(tmp_path / "study.yaml")
+
+
+def test_a_study_that_extends_another_says_only_what_differs(tmp_path: Path):
+    base = {"name": "base", "configs": [DIGITS], "options": {"trainer.max_epochs": 2}, "report": {"scale": "full", "comment": "all"}}
+    grids = {"main": {"data.delivery": ["SoftLabels", "Multipass"], "seed_everything": [0, 1, 2]}}
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump({**base, "grids": grids}))
+    (tmp_path / "small.yaml").write_text(
+        yaml.safe_dump({"extends": "base.yaml", "name": "small", "grids": {"main": {"seed_everything": [5]}}, "report": {"scale": "small"}})
+    )
+    small = Study.load(tmp_path / "small.yaml")
+    assert (small.name, small.report) == ("small", {"scale": "small", "comment": "all"})
+    assert [run.factors["main"] for run in small.runs()] == [
+        {"data.delivery": delivery, "seed_everything": 5} for delivery in ("SoftLabels", "Multipass")
+    ]
+    assert all(run.config["trainer"]["max_epochs"] == 2 for run in small.runs())
+    assert Study.load(tmp_path / "base.yaml").name == "base"
+
+
+@pytest.mark.parametrize(
+    ("extends", "message"),
+    [
+        ("absent.yaml", "absent.yaml, which {path} extends, cannot be read as a study"),
+        ("small.yaml", "small.yaml extends {path}, which extends it in turn"),
+    ],
+)
+def test_what_cannot_be_extended_is_told(tmp_path: Path, extends: str, message: str):
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump({"extends": extends, "name": "small"}))
+    with pytest.raises(InputError, match=message.format(path=path)):
+        Study.load(path)

@@ -1,0 +1,75 @@
+"""What a study would cost, from some of its own steps."""
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from torch import nn
+
+from cli import main
+from datamodules import Digits
+from studies.calibration import calibrate
+from studies.cost import forward_flops, training_batches
+from studies.study import Study
+
+ROOT = Path(__file__).parents[2]
+
+
+def study(folder: Path, **content) -> Path:
+    path = folder / "study.yaml"
+    grids = {"main": {"model.network": ["SimpleFFN", "LeNet"], "seed_everything": [0, 1, 2]}}
+    basis = {"name": "small", "configs": [str(ROOT / "configs/digits.yaml")], "grids": grids, "predict": True}
+    path.write_text(yaml.safe_dump({**basis, **content}, sort_keys=False))
+    return path
+
+
+def test_one_measurement_for_each_shape_of_run(tmp_path: Path):
+    found = calibrate(Study.load(study(tmp_path)).runs(), predict=True, steps=2)
+    assert [(c.network, c.runs) for c in found] == [("SimpleFFN", 3), ("LeNet", 3)]
+    first, data = found[0], Digits()
+    data.setup()
+    train, val, test = (len(data.rows(split)) for split in ("train", "val", "test"))
+    assert first.steps == 30 * math.ceil(train / 64)
+    assert first.evaluated == 30 * val + test + len(data.annotator_probs)
+    assert first.step > 0
+    assert first.product == 0  # no run looks at its Hessian
+    by_hand = 3 * (first.steps * first.step + first.evaluated * first.evaluation) / 3600
+    assert first.hours == pytest.approx(by_hand)
+    assert replace(first, runs=6).hours == pytest.approx(2 * by_hand)
+    assert found[1].flops > first.flops
+
+
+def test_hessians_count_where_a_run_has_the_probe(tmp_path: Path):
+    options = {"trainer.callbacks": [{"class_path": "HessianSpectrum"}]}
+    (first, _) = calibrate(Study.load(study(tmp_path, options=options)).runs(), predict=False, steps=1)
+    assert first.product > 0
+    assert first.differentiated == 3 * 60 * 540 // 2  # half of 60 products over the 540 test items
+
+
+def test_arithmetic_of_a_layer_is_that_of_its_matrix():
+    assert forward_flops(nn.Linear(7, 5), (7,)) == 2 * 7 * 5
+
+
+@pytest.mark.parametrize(("limit", "batches"), [(None, 4), (1.0, 4), (0.5, 2), (3, 3), (9, 4)])
+def test_steps_of_an_epoch_follow_the_trainers_limit(limit, batches: int):
+    config = {"data": {"init_args": {"batch_size": 3}}, "trainer": {"limit_train_batches": limit}}
+    assert training_batches(config, 10) == batches
+
+
+def test_plan_says_what_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture):
+    main(["study", "plan", str(study(tmp_path)), "--calibrate", "--runs", str(tmp_path / "runs")])
+    said = capsys.readouterr().out
+    assert "SimpleFFN on this CPU" in said
+    assert "3 runs one after the other" in said
+    assert "by arithmetic, not measured" in said
+
+
+def test_calibrating_a_run_is_a_mistake(tmp_path: Path):
+    command = [sys.executable, "cli.py", "study", "run", str(study(tmp_path)), "--calibrate", "--runs", str(tmp_path / "runs")]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode != 0
+    assert ended.stderr.strip().splitlines()[-1] == "error: --calibrate is for plan, not for run."
