@@ -9,6 +9,7 @@ from studies.captions import figure_caption, notices
 from studies.collect import Record
 from studies.comparison import Comparison
 from studies.comparison_part import KINDS, comparison_listing, draw_comparison
+from studies.data_of_runs import DataOfRuns
 from studies.figure_style import LOOK, render
 from studies.figures import add_title, draw_figure
 from studies.listing import Listing
@@ -28,11 +29,13 @@ class Drawn:
     svg: bytes = b""
 
 
-def drawn_figure(spec: FigureSpec, records: list[Record], section: Section, paired: list[str], errors: TargetError | None) -> Drawn:
+def drawn_figure(
+    spec: FigureSpec, records: list[Record], section: Section, paired: list[str], errors: TargetError | None, data: DataOfRuns
+) -> Drawn:
     """A figure of the `figures` of a report."""
     caption = figure_caption(spec, spec.select(records), section, paired)
     if errors is None:
-        figure, said = draw_figure(spec, records, section, paired)
+        figure, said = draw_figure(spec, records, section, paired, data)
         return Drawn(spec, figure, [*caption, *said], svg=render(figure, "svg") if figure else b"")
     if errors.note:
         return Drawn(spec, None, [*caption, f"Not drawn: {errors.note}."])

@@ -31,4 +31,5 @@ def fact_in_words(name: str) -> str:
     """
     fact = published("facts")[name]
     values = ", ".join(f"{what} {value}" for what, value in fact["values"].items())
-    return f"{values} ({fact['what']}; {fact['source']}, {fact['where']})"
+    note = f"; {fact['note']}" if "note" in fact else ""
+    return f"{values} ({fact['what']}; {fact['source']}, {fact['where']}{note})"

@@ -46,15 +46,18 @@ Figures and comparisons take title, grid and where as tables do. Points and line
 different experiments. `studies.report_copy` writes a small copy to be kept in a repository.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from callbacks.results import write_atomically
 from studies.captions import notices
+from studies.changes import changes_listing
 from studies.claim_values import Measured
 from studies.claims import Judged, claims_listing, judge
 from studies.collect import Collection
 from studies.comparison import Comparison
+from studies.data_of_runs import DataOfRuns
+from studies.dataset_statistics import dataset_listing
 from studies.drawn import Drawn, drawn_comparison, drawn_figure
 from studies.figure_style import render
 from studies.kept_comparisons import compared
@@ -79,6 +82,8 @@ class Report:
     tables: list[Table]
     figures: list[Drawn]
     claims: list[Judged]
+    datasets: list[Listing] = field(default_factory=list)
+    changes: list[Listing] = field(default_factory=list)
 
     @property
     def claims_listing(self) -> Listing | None:
@@ -88,7 +93,7 @@ class Report:
     @property
     def listings(self) -> list[Listing]:
         of_figures = [listing for drawn in self.figures for listing in drawn.listings]
-        return of_figures + ([self.claims_listing] if self.claims_listing else [])
+        return self.datasets + self.changes + of_figures + ([self.claims_listing] if self.claims_listing else [])
 
 
 def write_report(study: Study, runs: Path, out: Path) -> Path:
@@ -121,17 +126,21 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
     collection = Collection.of(study, runs)
     section = read_section(study, collection)
     tables = [build_table(spec, collection.records(spec.grid), study.paired) for spec in section.tables]
+    data = DataOfRuns()
+    datasets = [dataset_listing(spec, collection.records(spec.grid), section, data) for spec in section.datasets]
+    changes = [changes_listing(spec, collection.records(spec.grid), section, study.paired) for spec in section.changes]
     errors: dict[str, TargetError] = {}
     figures = []
     for spec in section.figures:
         records = collection.records(spec.grid)
         if spec.kind == "target_error":
             errors[spec.name] = target_errors(spec, records, study.paired)
-        figures.append(drawn_figure(spec, records, section, study.paired, errors.get(spec.name)))
+        figures.append(drawn_figure(spec, records, section, study.paired, errors.get(spec.name), data))
     comparisons: dict[str, Comparison | str] = {}
     for spec in section.comparisons:
         records = collection.records(spec.grid)
         comparisons[spec.name], notes = compared(spec, records, runs, out)
         figures += drawn_comparison(spec, comparisons[spec.name], notes, spec.select(records), section)
     measured = Measured(collection, study.paired, errors, comparisons, section.label)
-    return Report(study, section, collection, tables, figures, [judge(claim, measured) for claim in section.claims])
+    claims = [judge(claim, measured) for claim in section.claims]
+    return Report(study, section, collection, tables, figures, claims, datasets, changes)
