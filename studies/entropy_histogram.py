@@ -25,7 +25,7 @@ def draw_entropy_histogram(spec: FigureSpec, records: list[Record], section: Sec
             absent.append(f"Not drawn for {section.label(level)}: {error}")
             continue
         assert corpus is not None
-        entropies[level] = corpus.votes.normalized_entropy
+        entropies[level] = corpus.votes.normalized_entropy.clip(max=1)  # above it only by rounding
     if not entropies:
         return None, absent
     figure, places = panels(len(entropies), 2.6)

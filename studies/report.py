@@ -6,23 +6,43 @@ The `report` section of a study's YAML says what is in it. All entries but `name
       scale: 30 epochs instead of 200         # said beside every table and figure: the scale was reduced
       comment: What this shows, and what not  # a paragraph of the author's, at the top
       labels: {MajorityVote: majority vote}   # how levels are called in tables and figures
+      datasets:                               # statistics of the data itself: items, classes, votes per item, entropy of votes
+        - name: table1
+          rows: dataset                       # * a factor each of whose levels is one dataset
+          published: epistemic.table1         # as in tables
       tables:
         - name: sweep                         # names the files
           title: Soft NLL by votes per item
           grid: sweep                         # of the study; the first one by default
           where: {data.network: ResNet18}     # a level, or a list of levels, of factors
           rows: data.delivery                 # * a factor
+          groups: dataset                     # a factor: a block of rows for each of its levels, with its own tests and its own best
           columns: [soft_nll, accuracy]       # * metrics, or one factor together with `metric: soft_nll`
           reference: SoftLabels               # a row; the others are tested against it, pair by pair
           test: wilcoxon                      # or t
           alternative: two-sided              # or less, greater: what the row is, compared with the reference
           family: holm                        # adjust p over all cells of the table
-          published: basins.table2            # entry of studies/published/basins.yaml, shown beside ours
+          published: basins.table2            # entry of studies/published/basins.yaml, shown beside ours; with groups, one that has groups
+      changes:                                # of one level from another in percent, with intervals: by group, and on average over groups
+        - name: table4
+          groups: dataset                     # *
+          rows: data.delivery                 # *
+          level: SoftLabels                   # *
+          reference: MajorityVote             # * what the percentages are of
+          columns: [kl, entropy_pearson]      # * metrics
+          published: epistemic.table4
       figures:
         - {name: a, kind: points, metric: soft_nll, rows: data.delivery}                             # every seed, mean, interval
         - {name: b, kind: lines, metric: soft_nll, x: data.votes_per_item, lines: data.delivery}     # mean and SD over a number
         - {name: c, kind: curves, rows: data.delivery}                                               # from predictions.parquet
-        - {name: d, kind: history, metric: val/soft_nll, lines: data.delivery}                       # a column of history.json by epoch
+        - {name: d, kind: history, metric: val/soft_nll, lines: data.delivery, panels: dataset}      # a column of history.json by epoch
+        - {name: h, kind: entropy_histogram, panels: dataset, bins: 20}                              # of annotators, from the data
+        - name: i                             # items beside annotators' distribution and each model's; never in a copy of the report
+          kind: examples                      # from predictions.parquet of one seed, and the data
+          rows: data.delivery                 # * the models
+          panels: dataset                     # a factor
+          choose: disagreement                # where annotators disagree most; or same_class, spread: see `studies.examples`
+          number: 3                           # of items in each panel
         - name: e                             # gain of each delivery over a reference by the error of its sparse targets
           kind: target_error                  # from predictions.parquet of runs with data.votes_per_item, on training items
           rows: data.delivery                 # *
@@ -41,7 +61,8 @@ The `report` section of a study's YAML says what is in it. All entries but `name
       claims:                                 # tested on the runs; `studies.claims` says how
         - {id: nll, claim: SLS scores better., paper: Table 2, test: less, metric: soft_nll, rows: data.delivery, level: Multipass, reference: SoftLabels}
 
-Figures and comparisons take title, grid and where as tables do. Points and lines take a list of metrics, too: one panel each. Seeds (the study's
+All of them take title, grid and where as tables do. Points, lines and histories take a list of metrics, too: one panel each (for histories with panels,
+one row of panels each, and panels may be left out). Seeds (the study's
 `paired` factors) are what means, SDs and pairs are over; any other factor must be shown or fixed, because a mean over it would mix
 different experiments. `studies.report_copy` writes a small copy to be kept in a repository.
 """
