@@ -19,7 +19,6 @@ from studies.measures import measure
 from studies.report_section import ABSENT, FigureSpec, Section
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]  # epochs, mean and SD over seeds
-SPLITS = {"train": "Training", "val": "Validation", "test": "Test"}
 MARKS = {"best_epoch": "*", "epoch_within_5pct": "o"}
 
 
@@ -147,11 +146,12 @@ def column_name(column: str) -> str:
     split, _, name = column.rpartition("/")
     if name in STRATA:
         return f"JS divergence from the epoch before, {STRATA[name][0]} (nats)"
-    if column == "lr":
-        return "Learning rate"
+    if column in (named := {"train/loss": "Training loss", "val/loss": "Validation loss (nats)", "lr": "Learning rate"}):
+        return named[column]
     found = measure(name)
     title = found.name if found.name[1:2].isupper() else found.name[:1].lower() + found.name[1:]  # an abbreviation stays as it is
-    return f"{SPLITS[split]} {title}{f' ({found.unit})' if found.unit else ''}" if split in SPLITS else column
+    splits = {"train": "Training items: ", "val": "Validation ", "test": "Test "}  # the first is no loss of training
+    return f"{splits[split]}{title}{f' ({found.unit})' if found.unit else ''}" if split in splits else column
 
 
 def _histories(spec: FigureSpec, records: list[Record], panel: Any) -> dict[Any, list[Epochs]]:

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from callbacks.prediction_table import prediction_table
@@ -113,12 +114,12 @@ def test_texts_and_pictures_are_drawn_with_their_distributions():
     assert item.texts[0].get_text() == "It costs $5 or $6_000 □.\nReally?"
     assert item.get_title("left") == "texts, item 7"
     assert [label.get_text() for label in people.get_yticklabels()] == ["class 0", "class 1", "class 2"]
-    assert [bar.get_width() for bar in people.patches] == pytest.approx([1 / 3] * 3)
-    assert [bar.get_width() for bar in hard.patches] == [1, 0, 0]
+    assert [bar.get_width() for bar in people.patches if isinstance(bar, Rectangle)] == pytest.approx([1 / 3] * 3)
+    assert [bar.get_width() for bar in hard.patches if isinstance(bar, Rectangle)] == [1, 0, 0]
     assert soft.get_title() == "soft labels\nKL 0.00"
     assert (people.get_xlabel(), hard.get_xlabel()) == ("share of votes", "probability")
     assert len({axes.patches[0].get_facecolor() for axes in (people, soft, hard)}) == 3
-    assert np.array_equal(figure.axes[4].images[0].get_array(), picture.permute(1, 2, 0).numpy())
+    assert np.array_equal(np.asarray(figure.axes[4].images[0].get_array()), picture.permute(1, 2, 0).numpy())
     assert "Cut" not in " ".join(said)
 
 
@@ -139,5 +140,5 @@ def test_nothing_is_clipped_or_laid_over_another_thing():
     assert min(content.x0, content.y0) >= 0
     assert content.x1 * figure.dpi <= page.width + 1
     assert content.y1 * figure.dpi <= page.height + 1
-    boxes = [axes.get_tightbbox() for axes in figure.axes]
+    boxes = [box for axes in figure.axes if (box := axes.get_tightbbox())]
     assert not any(a.overlaps(b) for number, a in enumerate(boxes) for b in boxes[number + 1 :])

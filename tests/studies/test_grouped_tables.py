@@ -63,13 +63,13 @@ def table() -> Table:
 
 def test_every_row_is_tested_within_its_own_group(table):
     tests = []
-    for (row, metric), cell in table.cells.items():
-        found = values(*row, metric)
+    for ((dataset, delivery), metric), cell in table.cells.items():
+        found = values(dataset, delivery, metric)
         assert cell.summary.mean == pytest.approx(found.mean())
-        if row[1] == "MajorityVote":
+        if delivery == "MajorityVote":
             assert cell.test is None
         else:
-            tests.append(stats.ttest_rel(found, values(row[0], "MajorityVote", metric)).pvalue)
+            tests.append(stats.ttest_rel(found, values(dataset, "MajorityVote", metric)).pvalue)
             assert cell.test.p == pytest.approx(tests[-1])
     assert len(tests) == 8
     holm = [cell.holm_p for cell in table.cells.values() if cell.test]

@@ -117,5 +117,5 @@ def test_several_columns_are_panels_of_their_own(tmp_path):
     spec = replace(SPEC, metric=["val/loss", "test/kl"], levels={"delivery": ["a"]})
     figure, _ = draw_history(spec, [record], SECTION)
     assert figure is not None
-    assert [axes.get_ylabel().replace("\n", " ") for axes in figure.axes] == ["Validation loss", "Test KL to annotators (nats)"]
+    assert [axes.get_ylabel().replace("\n", " ") for axes in figure.axes] == ["Validation loss (nats)", "Test KL to annotators (nats)"]
     assert np.asarray(figure.axes[0].get_lines()[0].get_ydata()).tolist() == [1.0, 2.0]
