@@ -11,7 +11,6 @@ import yaml
 from callbacks.results import write_atomically
 from studies.single_run import PluralityCLI, make_cli
 
-
 REMOVED: Any = object()  # null may be a value
 
 

@@ -38,7 +38,7 @@ def draw_examples(spec: FigureSpec, examples: list[Example], section: Section) -
         for place, (axes, (name, note, probs)) in enumerate(zip(bars, drawn, strict=True)):
             color = COLORS[(place - 1) % len(COLORS)] if place else GREY  # a model has its colour in other figures
             _draw_bars(axes, probs.numpy(), example.class_names if place == 0 else None, color)
-            axes.set_title("\n".join(filter(None, (textwrap.fill(name, 18), note or " "))), fontsize=8)
+            axes.set_title("\n".join(filter(None, (textwrap.fill(name, int(13 * left)), note or " "))), fontsize=8)
             axes.set_xlabel("share of votes" if place == 0 else "probability", fontsize=8)
     said = [
         f"Chosen by rule, not by hand: {RULES_IN_WORDS[spec.choose]}; ties go to the item that comes first.",

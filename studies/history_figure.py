@@ -83,7 +83,7 @@ def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) ->
                 axes.plot(
                     marked[name], height, symbol, color=style["color"], markersize=11 if symbol == "*" else 6, markeredgecolor="white"
                 )
-            marks.append(f"{at}{section.label(line)} {marked['best_epoch']:.1f} and {marked['epoch_within_5pct']:.1f}")
+            marks.append(f"{section.label(line)} {marked['best_epoch']:.1f} and {marked['epoch_within_5pct']:.1f}")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if panel.metric.removeprefix("val/") in STRATA:
         axes.set_yscale("log")
@@ -92,7 +92,7 @@ def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) ->
     cut = first_epochs_cut(axes, panel.curves)
     said = [f"{at}The first epochs go beyond the axis, up to {cut:.3g}."] if cut else []
     absent = [section.label(line) for line in panel.histories if line not in panel.curves]
-    return said + ([f"{at}Nothing to draw yet for {', '.join(absent)}."] if absent else []), marks
+    return said + ([f"{at}Nothing to draw yet for {', '.join(absent)}."] if absent else []), [at + ", ".join(marks)] * bool(marks)
 
 
 def _lengths(histories: list[list[Epochs]]) -> list[str]:
