@@ -1,8 +1,10 @@
 """What is said beside a table or a figure: where its data came from, at what scale, and by which statistics it was judged."""
 
 import math
+from typing import Any
 
 from studies.collect import Record
+from studies.measures import factor_name
 from studies.report_section import ABSENT, FigureSpec, Section
 from studies.tables import Table
 
@@ -55,7 +57,8 @@ def table_caption(table: Table, section: Section) -> list[str]:
     said = notices(table.records, section.scale)
     numbers = {cell.summary.n if cell.summary else 0 for cell in cells}
     planned = f" (of {table.spec.planned_units} planned)" if min(numbers) < table.spec.planned_units else ""
-    said.append(f"Mean ± SD over {seeds_of(numbers)}{planned}; the best mean of each column is bold.")
+    within = f" within each {factor_name(table.spec.groups)}" if table.spec.groups else ""
+    said.append(f"Mean ± SD over {seeds_of(numbers)}{planned}; the best mean of each column{within} is bold.")
     if table.spec.pivot:
         said.append(f"Entries are {table.measure(table.columns[0]).axis}.")
     elif in_nats := [table.measure(column).name for column in table.columns if table.measure(column).unit == "nats"]:
@@ -67,16 +70,22 @@ def table_caption(table: Table, section: Section) -> list[str]:
         said += _test_sentences(table, section)
     entry = table.spec.published_entry
     if any(cell.published for cell in cells):
-        note = f"; {entry['note']}" if "note" in entry else ""
-        said.append(f"Published: {entry['paper']} ({entry['source']}), {entry['where']}, {entry['seeds']} seeds; {entry['setting']}{note}.")
+        said.append(published_sentence(entry))
     return said
+
+
+def published_sentence(entry: dict[str, Any]) -> str:
+    """Where the published numbers of a table are from."""
+    seeds, note = f", {entry['seeds']} seeds" if "seeds" in entry else "", f"; {entry['note']}" if "note" in entry else ""
+    return f"Published: {entry['paper']} ({entry['source']}), {entry['where']}{seeds}; {entry['setting']}{note}."
 
 
 def _test_sentences(table: Table, section: Section) -> list[str]:
     spec = table.spec
     reference = section.label(spec.reference)
+    of_group = f" of the same {factor_name(spec.groups)}" if spec.groups else ""
     tests = [cell.test for cell in table.cells.values() if cell.test]
-    said = [f"p: {TESTS[spec.test]}, {ALTERNATIVES[spec.alternative]}, of each row against {reference}, paired by seed."]
+    said = [f"p: {TESTS[spec.test]}, {ALTERNATIVES[spec.alternative]}, of each row against {reference}{of_group}, paired by seed."]
     if not tests:
         return [*said, "No test was possible: it takes at least two finished pairs."]
     limits = sorted({(test.n, test.minimum_p) for test in tests if not math.isnan(test.minimum_p)}, reverse=True)

@@ -62,11 +62,12 @@ def _level(run: Run, factor: str) -> Any:
 def _check_alike(first: Run, other: Run) -> None:
     if first.config["model"]["network"] != other.config["model"]["network"]:
         raise InputError(f"{first.name} and {other.name} are of different networks; only runs of one network can be compared.")
-    if _items(first) != _items(other):
+    if items_of(first) != items_of(other):
         raise InputError(f"{first.name} and {other.name} are of different data; only runs on the same items can be compared.")
 
 
-def _items(run: Run) -> dict[str, Any]:
+def items_of(run: Run) -> dict[str, Any]:
+    """What decides a run's items and inputs, whatever part of them it trains on and how."""
     data = run.config["data"]
     return {"class_path": data["class_path"], **{name: value for name, value in data.get("init_args", {}).items() if name not in FREE}}
 

@@ -11,6 +11,8 @@ import yaml
 from callbacks.results import write_atomically
 from studies.single_run import PluralityCLI, make_cli
 
+REMOVED: Any = object()  # null may be a value
+
 
 class _ParserOnly(PluralityCLI):
     """The command line's parser, stopped before anything is seeded, built or run."""
@@ -62,17 +64,21 @@ def leaves(config: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any
 
 
 def differences(base: dict[str, Any], changed: dict[str, Any]) -> dict[tuple[str, ...], Any]:
-    """What has to be set in `base` to make it `changed`."""
-    before = leaves(base)
-    return {path: value for path, value in leaves(changed).items() if path not in before or before[path] != value}
+    """What has to be set in `base` to make it `changed`, and removed from it: another dataset has other options."""
+    before, after = leaves(base), leaves(changed)
+    removed = {path: REMOVED for path in before if path not in after}
+    return removed | {path: value for path, value in after.items() if path not in before or before[path] != value}
 
 
 def with_changes(base: dict[str, Any], changes: dict[tuple[str, ...], Any]) -> dict[str, Any]:
-    """A copy of a resolved config with some values set."""
+    """A copy of a resolved config with some values set, and some removed."""
     config = deepcopy(base)
     for path, value in changes.items():
         part = config
         for key in path[:-1]:
             part = part.setdefault(key, {})
-        part[path[-1]] = value
+        if value is REMOVED:
+            part.pop(path[-1], None)
+        else:
+            part[path[-1]] = value
     return config

@@ -9,10 +9,11 @@ from studies.captions import figure_caption, notices
 from studies.collect import Record
 from studies.comparison import Comparison
 from studies.comparison_part import KINDS, comparison_listing, draw_comparison
+from studies.data_of_runs import DataOfRuns
 from studies.figure_style import LOOK, render
 from studies.figures import add_title, draw_figure
 from studies.listing import Listing
-from studies.published_numbers import published_sentence
+from studies.published_numbers import published_fact
 from studies.report_section import ComparisonSpec, FigureSpec, Section
 from studies.target_error import TargetError
 from studies.target_error_figure import draw_target_error, target_error_caption, target_error_listings
@@ -29,11 +30,13 @@ class Drawn:
     svg: bytes = b""
 
 
-def drawn_figure(spec: FigureSpec, records: list[Record], section: Section, paired: list[str], errors: TargetError | None) -> Drawn:
+def drawn_figure(
+    spec: FigureSpec, records: list[Record], section: Section, paired: list[str], errors: TargetError | None, data: DataOfRuns
+) -> Drawn:
     """A figure of the `figures` of a report."""
-    caption = [*figure_caption(spec, spec.select(records), section, paired), *published_sentence(spec.published)]
+    caption = [*figure_caption(spec, spec.select(records), section, paired), *published_fact(spec.published)]
     if errors is None:
-        figure, said = draw_figure(spec, records, section, paired)
+        figure, said = draw_figure(spec, records, section, paired, data)
         return Drawn(spec, figure, [*caption, *said], svg=render(figure, "svg") if figure else b"")
     if errors.note:
         return Drawn(spec, None, [*caption, f"Not drawn: {errors.note}."])
@@ -56,6 +59,6 @@ def drawn_comparison(
         figure, note = draw_comparison(kind, found, section)
         listings = [comparison_listing(spec, found, section, caption)] if kind == list(KINDS)[-1] else []
         of_kind = FigureSpec(f"{spec.name}-{kind}", f"{spec.title}: {name}", kind=kind)
-        said = [*caption, note or found.probe_set, *published_sentence((spec.published or {}).get(kind, ""))]
+        said = [*caption, note or found.probe_set, *published_fact((spec.published or {}).get(kind, ""))]
         drawn.append(Drawn(of_kind, figure, said, listings, render(figure, "svg") if figure else b""))
     return drawn

@@ -16,6 +16,10 @@ from torch import Tensor
 from callbacks.uncertainty_figures import GREY, draw_entropy_curve, draw_reliability
 from studies.captions import simulated_mark
 from studies.collect import Record
+from studies.data_of_runs import DataOfRuns
+from studies.entropy_histogram import draw_entropy_histogram
+from studies.examples import find_examples
+from studies.examples_figure import draw_examples
 from studies.figure_style import COLORS, LOOK, line_style, panels, shared_legend, wrapped
 from studies.history_figure import draw_history
 from studies.measures import factor_name, measure
@@ -24,7 +28,9 @@ from studies.statistics import bootstrap_interval, summary
 from studies.tables import units
 
 
-def draw_figure(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> tuple[Figure | None, list[str]]:
+def draw_figure(
+    spec: FigureSpec, records: list[Record], section: Section, paired: list[str], data: DataOfRuns
+) -> tuple[Figure | None, list[str]]:
     """A figure of the runs that it asks for, or none, with what is to be said about it."""
     records = spec.select(records)
     if not records:
@@ -32,6 +38,12 @@ def draw_figure(spec: FigureSpec, records: list[Record], section: Section, paire
     with matplotlib.rc_context(LOOK):
         if spec.kind == "history":
             figure, said = draw_history(spec, records, section)
+        elif spec.kind == "entropy_histogram":
+            figure, said = draw_entropy_histogram(spec, records, section, data)
+        elif spec.kind == "examples":
+            examples, absent = find_examples(spec, records, paired, data)
+            figure, said = draw_examples(spec, examples, section) if examples else (None, [])
+            said += absent
         else:
             figure, note = {"points": _points, "lines": _lines, "curves": _curves}[spec.kind](spec, records, section, paired)
             said = [note] if note else []

@@ -1,6 +1,8 @@
 """How training went, epoch by epoch: the mean over seeds of a column of `history.json`."""
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,62 +12,103 @@ from matplotlib.ticker import MaxNLocator
 
 from callbacks.history import Epochs, read_history
 from callbacks.training_dynamics import SCORE, STRATA, dynamics_summary
+from studies.captions import seeds_of
 from studies.collect import Record
 from studies.figure_style import line_style, panels, shared_legend, wrapped
 from studies.measures import measure
-from studies.report_section import FigureSpec, Section
+from studies.report_section import ABSENT, FigureSpec, Section
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]  # epochs, mean and SD over seeds
 MARKS = {"best_epoch": "*", "epoch_within_5pct": "o"}
 
 
+@dataclass(frozen=True)
+class Panel:
+    """One column of the histories at one level of the panels' factor."""
+
+    metric: str
+    level: Any  # of the panels' factor; ABSENT without one
+    histories: dict[Any, list[Epochs]]  # by line
+
+    @cached_property
+    def curves(self) -> dict[Any, Curve]:
+        found = {line: mean_by_epoch(epochs, self.metric) for line, epochs in self.histories.items()}
+        return {line: curve for line, curve in found.items() if len(curve[0])}
+
+
 def draw_history(spec: FigureSpec, records: list[Record], section: Section) -> tuple[Figure | None, list[str]]:
-    """One line per level with a band of one SD over seeds, and what is said about it. Epochs that a run did not reach are those of the others."""
-    histories = {level: _histories(records, spec.lines, level) for level in spec.levels[spec.lines]}
-    curves = {level: mean_by_epoch(epochs, spec.metric) for level, epochs in histories.items()}
-    if not any(len(epoch) for epoch, _, _ in curves.values()):
-        columns = dict.fromkeys(name for epochs in histories.values() for rows in epochs for row in rows for name in row if name != "epoch")
+    """One line per level with a band of one SD over seeds, and what is said about it. Epochs that a run did not reach are those of the others.
+
+    Several columns are one row of panels each where there is a factor for the panels, and one panel each where there is none.
+    """
+    by_level = {level: _histories(spec, records, level) for level in spec.panel_levels}
+    shown = [Panel(metric, level, by_level[level]) for metric in spec.metrics for level in spec.panel_levels]
+    if not any(panel.curves for panel in shown):
+        every = [rows for histories in by_level.values() for epochs in histories.values() for rows in epochs]
+        columns = dict.fromkeys(name for rows in every for row in rows for name in row if name != "epoch")
         has = f"; they have {', '.join(columns)}" if columns else ""
-        return None, [f"Not drawn: no finished run's history.json has the column {spec.metric}{has}."]
-    figure, (axes,) = panels(1, 3.1 + 0.09 * len(curves))
+        return None, [f"Not drawn: no finished run's history.json has the column {' or '.join(spec.metrics)}{has}."]
+    several = len(spec.metrics) > 1 and bool(spec.panels)
+    height = 3.1 + 0.09 * len(spec.levels[spec.lines]) - 0.5 * (len(shown) > 1)
+    figure, places = panels(len(shown), height, across=len(spec.panel_levels) if several else 3)
+    said = _lengths([epochs for histories in by_level.values() for epochs in histories.values() if epochs])
     marks = []
-    for place, (level, (epoch, mean, sd)) in enumerate(curves.items()):
-        if not len(epoch):
+    for axes, panel in zip(places, shown, strict=True):
+        drawn, marked = _draw_panel(axes, panel, spec, section)
+        said, marks = said + drawn, marks + marked
+        axes.set(xlabel="epoch (the first is 0)", ylabel=wrapped(column_name(panel.metric), 36 if len(shown) == 1 else 22))
+    shared_legend(figure, max(places, key=lambda axes: len(axes.get_legend_handles_labels()[1])))
+    if marks:
+        said.append(f"Stars and circles: mean epoch of the best soft NLL, and of the first within 5 % of it: {'; '.join(marks)}.")
+    return figure, said
+
+
+def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) -> tuple[list[str], list[str]]:
+    """The lines and marks of one panel; what is to be said about this panel alone, and where the marks are."""
+    at = "" if panel.level is ABSENT else section.label(panel.level)
+    at += f"{', ' * bool(at)}{panel.metric}" if len(spec.metrics) > 1 else ""
+    at += ": " if at else ""
+    marks = []
+    for place, line in enumerate(panel.histories):
+        if line not in panel.curves:
             continue
+        epoch, mean, sd = panel.curves[line]
         style = {**line_style(place), "marker": ""}
-        axes.plot(epoch, mean, **style, linewidth=1.5, label=section.label(level))
+        axes.plot(epoch, mean, **style, linewidth=1.5, label=section.label(line))
         axes.fill_between(epoch, mean - sd, mean + sd, color=style["color"], alpha=0.15, linewidth=0)
-        if spec.metric == SCORE:
-            marked = mean_marks(histories[level])
+        if panel.metric == SCORE:
+            marked = mean_marks(panel.histories[line])
             for name, symbol in MARKS.items():
                 height = float(np.interp(marked[name], epoch, mean))
                 axes.plot(
                     marked[name], height, symbol, color=style["color"], markersize=11 if symbol == "*" else 6, markeredgecolor="white"
                 )
-            marks.append(f"{section.label(level)} {marked['best_epoch']:.1f} and {marked['epoch_within_5pct']:.1f}")
-    axes.set(xlabel="epoch (the first is 0)", ylabel=wrapped(column_name(spec.metric)))
+            marks.append(f"{section.label(line)} {marked['best_epoch']:.1f} and {marked['epoch_within_5pct']:.1f}")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    if spec.metric.removeprefix("val/") in STRATA:
+    if panel.metric.removeprefix("val/") in STRATA:
         axes.set_yscale("log")
-    cut = first_epochs_cut(axes, curves)
-    shared_legend(figure, axes)
-    seeds = [len(epochs) for epochs in histories.values() if epochs]
-    said = [
-        f"Lines: mean over {min(seeds) if min(seeds) == max(seeds) else f'{min(seeds)} to {max(seeds)}'} seeds; bands: ± 1 SD over seeds."
-    ]
-    if len({len(rows) for epochs in histories.values() for rows in epochs}) > 1:
+    if panel.level is not ABSENT:
+        axes.set_title(section.label(panel.level))
+    cut = first_epochs_cut(axes, panel.curves)
+    said = [f"{at}The first epochs go beyond the axis, up to {cut:.3g}."] if cut else []
+    absent = [section.label(line) for line in panel.histories if line not in panel.curves]
+    return said + ([f"{at}Nothing to draw yet for {', '.join(absent)}."] if absent else []), [at + ", ".join(marks)] * bool(marks)
+
+
+def _lengths(histories: list[list[Epochs]]) -> list[str]:
+    """How many seeds lines are means of, and whether these ran equally long."""
+    seeds = seeds_of({len(epochs) for epochs in histories})
+    said = [f"Lines: mean over {seeds}; bands: ± 1 SD over seeds."]
+    if len({len(rows) for epochs in histories for rows in epochs}) > 1:
         said.append("Runs differ in length; an epoch's mean is over the runs that reached it.")
-    if cut:
-        said.append(f"The first epochs go beyond the axis, up to {cut:.3g}.")
-    if marks:
-        said.append(f"Stars and circles: mean epoch of the best soft NLL, and of the first within 5 % of it: {'; '.join(marks)}.")
-    absent = [section.label(level) for level, (epoch, _, _) in curves.items() if not len(epoch)]
-    return figure, said + ([f"Nothing to draw yet for {', '.join(absent)}."] if absent else [])
+    return said
 
 
 def first_epochs_cut(axes: Axes, curves: dict[Any, Curve]) -> float:
     """Let the axis end where the first tenth of epochs does, if these are so high that all others would look alike; returns how high they are, or 0."""
-    tops = [(np.max(mean), np.max((mean + sd)[epoch >= 0.1 * epoch[-1]])) for epoch, mean, sd in curves.values() if len(epoch)]
+    if not curves:
+        return 0.0
+    tops = [(np.max(mean), np.max((mean + sd)[epoch >= 0.1 * epoch[-1]])) for epoch, mean, sd in curves.values()]
     highest, later = (float(np.max(values)) for values in zip(*tops, strict=True))
     if later <= 0 or highest < 1.3 * later:
         return 0.0
@@ -103,13 +146,19 @@ def column_name(column: str) -> str:
     split, _, name = column.rpartition("/")
     if name in STRATA:
         return f"JS divergence from the epoch before, {STRATA[name][0]} (nats)"
-    if column in ("train/loss", "lr"):
-        return {"train/loss": "Training loss", "lr": "Learning rate"}[column]
+    if column in (named := {"train/loss": "Training loss", "val/loss": "Validation loss (nats)", "lr": "Learning rate"}):
+        return named[column]
     found = measure(name)
     title = found.name if found.name[1:2].isupper() else found.name[:1].lower() + found.name[1:]  # an abbreviation stays as it is
-    return f"Validation {title}{f' ({found.unit})' if found.unit else ''}" if split == "val" else column
+    splits = {"train": "Training items: ", "val": "Validation ", "test": "Test "}  # the first is no loss of training
+    return f"{splits[split]}{title}{f' ({found.unit})' if found.unit else ''}" if split in splits else column
 
 
-def _histories(records: list[Record], factor: str, level: Any) -> list[Epochs]:
-    of_level = [read_history(record.folder) for record in records if record.factors[factor] == level]
-    return [rows for rows in of_level if rows]
+def _histories(spec: FigureSpec, records: list[Record], panel: Any) -> dict[Any, list[Epochs]]:
+    found: dict[Any, list[Epochs]] = {line: [] for line in spec.levels[spec.lines]}
+    for record in records:
+        if panel is ABSENT or record.factors[spec.panels] == panel:
+            rows = read_history(record.folder)
+            if rows:
+                found[record.factors[spec.lines]].append(rows)
+    return found

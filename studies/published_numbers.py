@@ -24,7 +24,7 @@ def published(kind: Literal["tables", "facts"]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def published_sentence(name: str) -> list[str]:
+def published_fact(name: str) -> list[str]:
     """What a paper says in the place of a figure, for its caption; nothing where no fact is named."""
     return [f"Published: {fact_in_words(name)}."] if name else []
 
@@ -36,4 +36,5 @@ def fact_in_words(name: str) -> str:
     """
     fact = published("facts")[name]
     values = ", ".join(f"{what} {value}" for what, value in fact["values"].items())
-    return f"{values} ({fact['what']}; {fact['source']}, {fact['where']})"
+    note = f"; {fact['note']}" if "note" in fact else ""
+    return f"{values} ({fact['what']}; {fact['source']}, {fact['where']}{note})"

@@ -6,23 +6,43 @@ The `report` section of a study's YAML says what is in it. All entries but `name
       scale: 30 epochs instead of 200         # said beside every table and figure: the scale was reduced
       comment: What this shows, and what not  # a paragraph of the author's, at the top
       labels: {MajorityVote: majority vote}   # how levels are called in tables and figures
+      datasets:                               # statistics of the data itself: items, classes, votes per item, entropy of votes
+        - name: table1
+          rows: dataset                       # * a factor each of whose levels is one dataset
+          published: epistemic.table1         # as in tables
       tables:
         - name: sweep                         # names the files
           title: Soft NLL by votes per item
           grid: sweep                         # of the study; the first one by default
           where: {data.network: ResNet18}     # a level, or a list of levels, of factors
           rows: data.delivery                 # * a factor
+          groups: dataset                     # a factor: a block of rows for each of its levels, with its own tests and its own best
           columns: [soft_nll, accuracy]       # * metrics, or one factor together with `metric: soft_nll`
           reference: SoftLabels               # a row; the others are tested against it, pair by pair
           test: wilcoxon                      # or t
           alternative: two-sided              # or less, greater: what the row is, compared with the reference
           family: holm                        # adjust p over all cells of the table
-          published: basins.table2            # entry of studies/published/basins.yaml, shown beside ours
+          published: basins.table2            # entry of studies/published/basins.yaml, shown beside ours; with groups, one that has groups
+      changes:                                # of one level from another in percent, with intervals: by group, and on average over groups
+        - name: table4
+          groups: dataset                     # *
+          rows: data.delivery                 # *
+          level: SoftLabels                   # *
+          reference: MajorityVote             # * what the percentages are of
+          columns: [kl, entropy_pearson]      # * metrics
+          published: epistemic.table4
       figures:
         - {name: a, kind: points, metric: soft_nll, rows: data.delivery}                             # every seed, mean, interval
         - {name: b, kind: lines, metric: soft_nll, x: data.votes_per_item, lines: data.delivery}     # mean and SD over a number
         - {name: c, kind: curves, rows: data.delivery}                                               # from predictions.parquet
-        - {name: d, kind: history, metric: val/soft_nll, lines: data.delivery}                       # a column of history.json by epoch
+        - {name: d, kind: history, metric: val/soft_nll, lines: data.delivery, panels: dataset}      # a column of history.json by epoch
+        - {name: h, kind: entropy_histogram, panels: dataset, bins: 20}                              # of annotators, from the data
+        - name: i                             # items beside annotators' distribution and each model's; never in a copy of the report
+          kind: examples                      # from predictions.parquet of one seed, and the data
+          rows: data.delivery                 # * the models
+          panels: dataset                     # a factor
+          choose: disagreement                # where annotators disagree most; or same_class, spread: see `studies.examples`
+          number: 3                           # of items in each panel
         - name: e                             # gain of each delivery over a reference by the error of its sparse targets
           kind: target_error                  # from predictions.parquet of runs with data.votes_per_item, on training items
           rows: data.delivery                 # *
@@ -42,20 +62,24 @@ The `report` section of a study's YAML says what is in it. All entries but `name
       claims:                                 # tested on the runs; `studies.claims` says how
         - {id: nll, claim: SLS scores better., paper: Table 2, test: less, metric: soft_nll, rows: data.delivery, level: Multipass, reference: SoftLabels}
 
-Figures and comparisons take title, grid and where as tables do. Points and lines take a list of metrics, too: one panel each. Seeds (the study's
+All of them take title, grid and where as tables do. Points, lines and histories take a list of metrics, too: one panel each (for histories with panels,
+one row of panels each, and panels may be left out). Seeds (the study's
 `paired` factors) are what means, SDs and pairs are over; any other factor must be shown or fixed, because a mean over it would mix
 different experiments. `studies.report_copy` writes a small copy to be kept in a repository.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from callbacks.results import write_atomically
 from studies.captions import notices
+from studies.changes import changes_listing
 from studies.claim_values import Measured
 from studies.claims import Judged, claims_listing, judge
 from studies.collect import Collection
 from studies.comparison import Comparison
+from studies.data_of_runs import DataOfRuns
+from studies.dataset_statistics import dataset_listing
 from studies.drawn import Drawn, drawn_comparison, drawn_figure
 from studies.figure_style import render
 from studies.kept_comparisons import compared
@@ -80,6 +104,8 @@ class Report:
     tables: list[Table]
     figures: list[Drawn]
     claims: list[Judged]
+    datasets: list[Listing] = field(default_factory=list)
+    changes: list[Listing] = field(default_factory=list)
 
     @property
     def claims_listing(self) -> Listing | None:
@@ -89,7 +115,7 @@ class Report:
     @property
     def listings(self) -> list[Listing]:
         of_figures = [listing for drawn in self.figures for listing in drawn.listings]
-        return of_figures + ([self.claims_listing] if self.claims_listing else [])
+        return self.datasets + self.changes + of_figures + ([self.claims_listing] if self.claims_listing else [])
 
 
 def write_report(study: Study, runs: Path, out: Path) -> Path:
@@ -122,17 +148,21 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
     collection = Collection.of(study, runs)
     section = read_section(study, collection)
     tables = [build_table(spec, collection.records(spec.grid), study.paired) for spec in section.tables]
+    data = DataOfRuns()
+    datasets = [dataset_listing(spec, collection.records(spec.grid), section, data) for spec in section.datasets]
+    changes = [changes_listing(spec, collection.records(spec.grid), section, study.paired) for spec in section.changes]
     errors: dict[str, TargetError] = {}
     figures = []
     for spec in section.figures:
         records = collection.records(spec.grid)
         if spec.kind == "target_error":
             errors[spec.name] = target_errors(spec, records, study.paired)
-        figures.append(drawn_figure(spec, records, section, study.paired, errors.get(spec.name)))
+        figures.append(drawn_figure(spec, records, section, study.paired, errors.get(spec.name), data))
     comparisons: dict[str, Comparison | str] = {}
     for spec in section.comparisons:
         records = collection.records(spec.grid)
         comparisons[spec.name], notes = compared(spec, records, runs, out)
         figures += drawn_comparison(spec, comparisons[spec.name], notes, spec.select(records), section)
     measured = Measured(collection, study.paired, errors, comparisons, section.label)
-    return Report(study, section, collection, tables, figures, [judge(claim, measured) for claim in section.claims])
+    claims = [judge(claim, measured) for claim in section.claims]
+    return Report(study, section, collection, tables, figures, claims, datasets, changes)

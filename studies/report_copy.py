@@ -13,7 +13,7 @@ from errors import InputError
 from studies.captions import notices, table_caption
 from studies.claims import outcomes_in_words, summary_line
 from studies.figure_style import render
-from studies.listing import listing_csv, listing_markdown
+from studies.listing import Listing, listing_csv, listing_markdown
 from studies.report_section import KINDS
 from studies.table_formats import to_csv, to_markdown
 
@@ -76,16 +76,23 @@ def _readme(report: "Report", out: Path) -> str:
     path = _as_given(study.path)
     commands = [f"python cli.py study run {path}", f"python cli.py study report {path} --copy {_as_given(out)}"]
     parts.append("\n".join(["How it was produced:", "", *(f"    {command}" for command in commands)]))
+    parts += [part for listing in report.datasets for part in _listing(listing)]
     for table in report.tables:
         body = to_markdown(table, section).split("\n\n", 2)[2].strip()
         said = " ".join(table_caption(table, section))
         parts += [f"## {table.spec.title}", body, f"{said} As CSV: [{table.spec.name}.csv](tables/{table.spec.name}.csv)."]
+    parts += [part for listing in report.changes for part in _listing(listing)]
     for drawn in report.figures:
         parts += _figure(drawn)
     if listing := report.claims_listing:
         body = listing_markdown(listing, heading=False)
         parts += ["## Claims", body.strip(), "As CSV: [claims.csv](tables/claims.csv)."]
     return "\n\n".join(parts) + "\n"
+
+
+def _listing(listing: Listing) -> list[str]:
+    body = listing_markdown(listing, heading=False).strip()
+    return [f"## {listing.title}", body, f"As CSV: [{listing.name}.csv](tables/{listing.name}.csv)."]
 
 
 def _figure(drawn: "Drawn") -> list[str]:

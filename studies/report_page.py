@@ -28,7 +28,7 @@ h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.2rem; margin-t
 table { border-collapse: collapse; border-top: 2px solid #222; border-bottom: 2px solid #222; font-variant-numeric: tabular-nums; font-size: .93rem; }
 th, td { padding: .35rem .5rem; text-align: right; vertical-align: top; white-space: nowrap; }
 thead th { border-bottom: 1px solid #222; white-space: normal; vertical-align: bottom; }
-th:first-child { text-align: left; font-weight: 600; padding-left: 0; } tbody tr + tr > * { border-top: 1px solid #e4e4e4; }
+th.row { text-align: left; font-weight: 600; } th:first-child { padding-left: 0; } tbody tr + tr > * { border-top: 1px solid #e4e4e4; }
 .listing th, .listing td, .listing th:first-child { text-align: left; font-weight: normal; padding-left: 0; } .listing thead th:nth-child(n) { font-weight: 600; }
 .listing .number { text-align: right; } .listing .long { white-space: normal; min-width: 11rem; font-size: .87rem; }
 td span { display: block; font-size: .75rem; color: #555; } td .published { color: #005A8C; }
@@ -53,10 +53,12 @@ def page(report: "Report") -> str:
         )
     if report.section.comment:
         parts.append(f"<p>{html.escape(report.section.comment)}</p>")
+    parts += map(_listing_section, report.datasets)
     for table in report.tables:
         parts.append(f"<section><h2>{html.escape(table.spec.title)}</h2>{to_html(table, report.section)}")
         files = f"Files: tables/{table.spec.name}.md, .csv and .tex."
         parts.append(_caption([*table_caption(table, report.section), files]) + "</section>")
+    parts += map(_listing_section, report.changes)
     for drawn in report.figures:
         parts += _figure(drawn)
     if claims := report.claims_listing:
@@ -85,6 +87,10 @@ def _figure(drawn: "Drawn") -> list[str]:
         summary = f"<summary>{html.escape(listing.title)}</summary>"
         parts.append(f"<details{' open' * listing.inline}>{summary}{_listing(listing)}</details>")
     return [*parts, "</section>"]
+
+
+def _listing_section(listing: Listing) -> str:
+    return f"<section><h2>{html.escape(listing.title)}</h2>{_listing(listing)}</section>"
 
 
 def _listing(listing: Listing) -> str:

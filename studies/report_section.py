@@ -17,16 +17,18 @@ class Kind:
     shows_items: bool = False  # pictures or texts of a dataset, whose licence may not let them be copied
 
 
-def _kind(*needed: str, optional: tuple[str, ...] = ()) -> Kind:
-    return Kind(frozenset(needed), frozenset(optional))
+def _kind(*needed: str, optional: tuple[str, ...] = (), shows_items: bool = False) -> Kind:
+    return Kind(frozenset(needed), frozenset(optional), shows_items)
 
 
 KINDS = {
     "points": _kind("metric", "rows"),
     "lines": _kind("metric", "x", "lines"),
     "curves": _kind("rows"),
-    "history": _kind("metric", "lines"),
+    "history": _kind("metric", "lines", optional=("panels",)),
     "target_error": _kind("rows", "reference", optional=("panels", "distance", "items", "quantile", "bins")),
+    "entropy_histogram": _kind("panels", optional=("bins",)),
+    "examples": _kind("rows", optional=("panels", "choose", "number"), shows_items=True),
 }
 
 
@@ -51,6 +53,7 @@ class Part:
 class TableSpec(Part):
     metric: str = ""
     columns: Any = None  # a list of metrics, or one factor
+    groups: str = ""  # a factor: a block of rows for each of its levels
     reference: Any = ABSENT
     test: str = "wilcoxon"
     alternative: str = "two-sided"
@@ -69,11 +72,30 @@ class TableSpec(Part):
     def column_keys(self) -> list[Any]:
         return self.levels[self.columns] if self.pivot else self.columns
 
+    @property
+    def blocks(self) -> list[list[Any]]:
+        """The rows that are compared with each other: all of them, or those of one group, which are pairs (group, row)."""
+        rows = self.levels[self.rows]
+        return [[(group, row) for row in rows] for group in self.levels[self.groups]] if self.groups else [rows]
+
+    def in_row(self, row: Any) -> dict[str, Any]:
+        """The levels that a row is restricted to."""
+        return {self.groups: row[0], self.rows: row[1]} if self.groups else {self.rows: row}
+
+    def reference_of(self, row: Any) -> Any:
+        return (row[0], self.reference) if self.groups else self.reference
+
+    def published_cell(self, row: Any, column: Any) -> dict[str, float]:
+        found = self.published_entry.get("cells", {})
+        for level in (*self.in_row(row).values(), column):
+            found = found.get(level, {})
+        return found
+
 
 @dataclass(frozen=True)
 class FigureSpec(Part):
     kind: str = ""
-    metric: Any = ""  # one; for points and lines also a list, one panel each; for history a column of history.json
+    metric: Any = ""  # one, or a list, one panel each; for history, columns of history.json
     x: str = ""
     lines: str = ""
     reference: Any = ABSENT
@@ -81,7 +103,9 @@ class FigureSpec(Part):
     distance: str = "js"
     items: str = "all"
     quantile: float = 0.9  # of annotators' entropy, from where an item is of high disagreement; the paper does not state it
-    bins: int = 6  # of equal mass, after one for targets without error; the paper does not state them
+    bins: int = 6  # of equal mass, after one for targets without error; the paper does not state them. For histograms: of equal width
+    choose: str = "disagreement"  # how examples are chosen; see `studies.examples`
+    number: int = 3  # of examples in each panel
 
     @property
     def metrics(self) -> list[str]:
@@ -90,6 +114,24 @@ class FigureSpec(Part):
     @property
     def panel_levels(self) -> list[Any]:
         return self.levels[self.panels] if self.panels else [ABSENT]
+
+
+@dataclass(frozen=True)
+class DatasetsSpec(Part):
+    """Statistics of the data itself, one row per level of `rows`."""
+
+    published_entry: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class ChangesSpec(Part):
+    """By how much a level of `rows` differs from the reference, in percent of it: for each group, and on average over groups."""
+
+    groups: str = ""
+    columns: Any = None  # a list of metrics
+    level: Any = ABSENT
+    reference: Any = ABSENT
+    published_entry: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -136,6 +178,8 @@ class Section:
     scale: str = ""
     comment: str = ""
     labels: dict[Any, str] = field(default_factory=dict)
+    datasets: list[DatasetsSpec] = field(default_factory=list)
+    changes: list[ChangesSpec] = field(default_factory=list)
 
     def label(self, level: Any) -> str:
         return str(self.labels.get(level, level))

@@ -7,16 +7,18 @@ from typing import Any
 
 from studies.claim_reader import ClaimReader
 from studies.collect import Collection
+from studies.comparable_runs import items_of
 from studies.comparison_part import KINDS as COMPARED
+from studies.examples import RULES
 from studies.factor_levels import chosen_levels, nothing_left_over
 from studies.measures import MEASURES
 from studies.published_numbers import published
-from studies.report_section import KINDS, ComparisonSpec, FigureSpec, Part, Section, TableSpec
+from studies.report_section import KINDS, ChangesSpec, ComparisonSpec, DatasetsSpec, FigureSpec, Part, Section, TableSpec
 from studies.section_checks import Checks
 from studies.study import Study
 
 CHOICES = {"test": ("wilcoxon", "t"), "alternative": ("two-sided", "less", "greater"), "family": ("holm",)}
-KEYS = {"scale", "labels", "comment", "tables", "figures", "comparisons", "claims"}
+KEYS = {"scale", "labels", "comment", "datasets", "tables", "changes", "figures", "comparisons", "claims"}
 INTERNAL = {"levels", "planned_units", "published_entry"}  # of specs, not of the YAML
 
 
@@ -33,7 +35,9 @@ class _Reader:
     def section(self) -> Section:
         checks = self.checks
         content = checks.mapping(self.study.report or {}, "report", KEYS)
+        datasets = [self._datasets(entry, key) for key, entry in checks.entries(content.get("datasets"), "report.datasets")]
         tables = [self._table(entry, key) for key, entry in checks.entries(content.get("tables"), "report.tables")]
+        changes = [self._changes(entry, key) for key, entry in checks.entries(content.get("changes"), "report.changes")]
         figures = [self._figure(entry, key) for key, entry in checks.entries(content.get("figures"), "report.figures")]
         compared = [self._comparison(entry, key) for key, entry in checks.entries(content.get("comparisons"), "report.comparisons")]
         for key, parts in (("tables", tables), ("figures", figures), ("comparisons", compared)):
@@ -41,13 +45,13 @@ class _Reader:
         reader = ClaimReader(self.study, self.collection, checks, self.metrics, figures, compared)
         claims = [reader.claim(entry, key) for key, entry in checks.entries(content.get("claims"), "report.claims")]
         checks.unique([claim.id for claim in claims], "report.claims")
-        files = [part.name for part in (*tables, *compared)] + ["claims"] * bool(claims)
+        files = [part.name for part in (*datasets, *tables, *changes, *compared)] + ["claims"] * bool(claims)
         files += [f"{spec.name}-{what}" for spec in figures if spec.kind == "target_error" for what in ("spearman", "bins")]
         checks.unique(files, "report")
         known = {str(level) for grid in self.study.grids for levels in self.collection.levels(grid).values() for level in levels}
         labels = checks.mapping(content.get("labels") or {}, "report.labels", known)
         scale, comment = (str(content.get(key) or "") for key in ("scale", "comment"))
-        return Section(tables, figures, compared, claims, scale, comment, labels)
+        return Section(tables, figures, compared, claims, scale, comment, labels, datasets, changes)
 
     def _table(self, entry: Any, key: str) -> TableSpec:
         entry, checks = self._part(entry, key, TableSpec, {"rows", "columns"}), self.checks
@@ -58,21 +62,52 @@ class _Reader:
             checks.one_of(entry["metric"], self.metrics, f"{key}.metric", "a metric")
         elif "metric" in entry:
             checks.wrong(f"{key}.metric", "is only for a table whose columns are a factor")
-        elif not isinstance(entry["columns"], list) or not entry["columns"]:
-            checks.wrong(f"{key}.columns", "must be a list of metrics or a factor of the grid")
         else:
-            for metric in entry["columns"]:
-                checks.one_of(metric, self.metrics, f"{key}.columns", "a metric")
+            self._metrics(entry["columns"], f"{key}.columns", "must be a list of metrics or a factor of the grid")
         for name, allowed in CHOICES.items():
             if name in entry:
                 checks.one_of(entry[name], allowed, f"{key}.{name}")
                 if "reference" not in entry:
                     checks.wrong(f"{key}.{name}", "needs a reference, the row that the others are tested against")
-        if "published" in entry:
-            entry["published_entry"] = self._published(entry["published"], entry.get("metric"), f"{key}.published")
-        spec = TableSpec(**entry)
-        self._nothing_left_over(spec, {spec.rows, spec.columns} if spec.pivot else {spec.rows}, key)
+        spec = TableSpec(**self._with_published(entry, key))
+        shown = [spec.rows, spec.groups] + [spec.columns] * spec.pivot
+        if len(set(shown)) < len(shown):
+            checks.wrong(key, f"shows {max(shown, key=shown.count)} twice; rows, groups and columns must be different factors")
+        self._nothing_left_over(spec, set(shown), key)
         return spec
+
+    def _datasets(self, entry: Any, key: str) -> DatasetsSpec:
+        entry = self._part(entry, key, DatasetsSpec, {"rows"})
+        spec = DatasetsSpec(**self._with_published(entry, key))
+        self._one_dataset_each(spec, spec.rows, f"{key}.rows")
+        return spec
+
+    def _changes(self, entry: Any, key: str) -> ChangesSpec:
+        entry, checks = self._part(entry, key, ChangesSpec, {"groups", "rows", "level", "reference", "columns"}), self.checks
+        self._metrics(entry["columns"], f"{key}.columns", "must be a list of metrics")
+        checks.one_of(entry["level"], entry["levels"][entry["rows"]], f"{key}.level", f"a level of {entry['rows']}")
+        if entry["level"] == entry["reference"]:
+            checks.wrong(f"{key}.level", f"is {entry['level']}, as is reference; a change is between two levels")
+        entry["where"] = {**entry["where"], entry["rows"]: [entry["reference"], entry["level"]]}
+        spec = ChangesSpec(**self._with_published(entry, key))
+        self._nothing_left_over(spec, {spec.rows, spec.groups}, key)
+        return spec
+
+    def _metrics(self, names: Any, key: str, wanted: str) -> None:
+        if not isinstance(names, list) or not names:
+            self.checks.wrong(key, wanted)
+        for metric in names:
+            self.checks.one_of(metric, self.metrics, key, "a metric")
+
+    def _one_dataset_each(self, part: Part, factor: str, key: str) -> None:
+        """Every level of the factor must be one dataset, whatever else its runs differ in."""
+        found: dict[Any, Any] = {}
+        for run in self.collection.planned:
+            levels = run.factors.get(part.grid)
+            if levels and all(levels[name] in chosen for name, chosen in part.where.items()):
+                items = found.setdefault(levels[factor], items_of(run))
+                if items != items_of(run):
+                    self.checks.wrong(key, f"is {factor}, but runs at its level {levels[factor]} differ in their data; choose with where")
 
     def _figure(self, entry: Any, key: str) -> FigureSpec:
         entry, checks = self._part(entry, key, FigureSpec, {"kind"}), self.checks
@@ -89,13 +124,20 @@ class _Reader:
             checks.one_of(entry["published"], published("facts"), f"{key}.published")
         for name, allowed in (("distance", ("js", "l1")), ("items", ("all", "high"))):
             checks.one_of(entry.get(name, allowed[0]), allowed, f"{key}.{name}")
+        checks.one_of(entry.get("choose", "spread"), RULES, f"{key}.choose")
         checks.number(entry.get("quantile", 0), f"{key}.quantile", 0, 1)
-        checks.number(entry.get("bins", 1), f"{key}.bins", 1, math.inf, whole=True)
+        for name in ("bins", "number"):
+            checks.number(entry.get(name, 1), f"{key}.{name}", 1, math.inf, whole=True)
+        if entry["kind"] == "entropy_histogram":
+            entry.setdefault("bins", 20)
         spec = FigureSpec(**entry)
         shown = [factor for factor in (spec.rows, spec.x, spec.lines, spec.panels) if factor]
         if spec.x and not all(isinstance(level, int | float) and not isinstance(level, bool) for level in spec.levels[spec.x]):
             checks.wrong(f"{key}.x", f"is {spec.x}, whose levels are not all numbers; leave the others out with where")
-        self._nothing_left_over(spec, set(shown), key)
+        if spec.kind == "entropy_histogram":  # of votes, which do not depend on how they are delivered
+            self._one_dataset_each(spec, spec.panels, f"{key}.panels")
+        else:
+            self._nothing_left_over(spec, set(shown), key)
         if spec.kind == "target_error":
             self._sparse_only(spec, key)
         return spec
@@ -103,8 +145,8 @@ class _Reader:
     def _figure_metric(self, entry: dict[str, Any], key: str) -> None:
         metric = entry["metric"]
         if entry["kind"] == "history":  # its columns are those of the runs' history.json
-            if not isinstance(metric, str):
-                self.checks.wrong(key, f"is {metric}; it must be one column of history.json, such as val/soft_nll")
+            if not metric or not all(isinstance(one, str) for one in (metric if isinstance(metric, list) else [metric])):
+                self.checks.wrong(key, f"is {metric}; it must be a column of history.json, such as val/soft_nll, or a list of columns")
             return
         if metric == []:
             self.checks.wrong(key, "is an empty list; it must name at least one metric")
@@ -141,7 +183,7 @@ class _Reader:
         levels = self.collection.levels(grid)
         entry["where"], entry["levels"] = chosen_levels(checks, entry.get("where"), levels, f"{key}.where")
         entry["planned_units"] = math.prod(len(entry["levels"][factor]) for factor in self.study.paired if factor in levels)
-        for factor in entry.keys() & {"rows", "x", "lines", "panels"}:
+        for factor in entry.keys() & {"rows", "x", "lines", "panels", "groups"}:
             checks.one_of(entry[factor], levels, f"{key}.{factor}", f"a factor of the grid {grid}")
         if "reference" in entry and "rows" in entry:
             rows = entry["rows"]
@@ -151,10 +193,16 @@ class _Reader:
     def _nothing_left_over(self, part: Part, shown: set[str], key: str) -> None:
         nothing_left_over(self.checks, part.levels, shown, self.study.paired, key)
 
-    def _published(self, name: Any, metric: str | None, key: str) -> dict[str, Any]:
+    def _with_published(self, entry: dict[str, Any], key: str) -> dict[str, Any]:
+        """With the published numbers that it names, if it names any."""
+        if "published" not in entry:
+            return entry
+        name, key = entry["published"], f"{key}.published"
         self.checks.one_of(name, published("tables"), key)
-        entry = published("tables")[name]
-        if entry.get("metric") != metric:
-            has = f"its columns are levels, of the metric {entry['metric']}" if "metric" in entry else "its columns are metrics"
+        found = published("tables")[name]
+        if found.get("metric") != entry.get("metric"):
+            has = f"its columns are levels, of the metric {found['metric']}" if "metric" in found else "its columns are metrics"
             self.checks.wrong(key, f"is {name}, which does not fit this table: {has}")
-        return entry
+        if ("groups" in found) != ("groups" in entry):
+            self.checks.wrong(key, f"is {name}, which does not fit this table: it has {'' if 'groups' in found else 'no '}groups")
+        return {**entry, "published_entry": found}

@@ -13,7 +13,7 @@ from studies.report_section import Section
 from studies.tables import Cell, Table
 
 CSV_COLUMNS: tuple[str, ...] = (
-    *("table", "row", "column", "metric", "mean", "sd", "n", "best"),
+    *("table", "group", "row", "column", "metric", "mean", "sd", "n", "best"),
     *("reference", "test", "alternative", "p", "p_holm", "minimum_p", "pairs", "agree", "agree_of"),
     *("effect_size", "difference_low", "difference_high"),
     *("published_mean", "published_sd", "published_p", "published_where", "simulated", "scale"),
@@ -68,24 +68,32 @@ def _published(cell: Cell, digits: int) -> str:
     return f"published {with_sd(cell.published['mean'], cell.published.get('sd', math.nan), digits)}{p}"
 
 
+def _corner(table: Table) -> list[str]:
+    """The headings of the columns that name the rows."""
+    return [factor_name(factor) for factor in (table.spec.groups, table.spec.rows) if factor]
+
+
 def _grid(table: Table, section: Section):
-    """Row by row: its label and its cells with their three lines."""
+    """Row by row: its labels, of which that of a group is empty after its first row, and its cells with their three lines."""
+    first = {block[0] for block in table.spec.blocks}
     most = max((cell.summary.n for cell in table.cells.values() if cell.summary), default=0)
     for row in table.rows:
         cells = [table.cells[row, column] for column in table.columns]
+        labels = [section.label(level) for level in table.spec.in_row(row).values()]
         yield (
-            section.label(row),
+            labels if row in first or len(labels) == 1 else ["", labels[1]],
             [(cell, lines_of(cell, table.measure(c).digits, most)) for cell, c in zip(cells, table.columns, strict=True)],
         )
 
 
 def to_markdown(table: Table, section: Section) -> str:
-    headings = [factor_name(table.spec.rows), *(heading(table, column, section) for column in table.columns)]
+    corner = _corner(table)
+    headings = [*corner, *(heading(table, column, section) for column in table.columns)]
     text = [f"## {table.spec.title}", "", *(f"{sentence}  " for sentence in table_caption(table, section)), ""]
-    text += [markdown_row(headings), markdown_row(["---", *["---:"] * len(table.columns)])]
-    for label, cells in _grid(table, section):
+    text += [markdown_row(headings), markdown_row(["---"] * len(corner) + ["---:"] * len(table.columns))]
+    for labels, cells in _grid(table, section):
         shown = ["<br>".join(filter(None, (f"**{main}**" if cell.best else main, *rest))) for cell, (main, *rest) in cells]
-        text.append(markdown_row([label, *shown]))
+        text.append(markdown_row([*labels, *shown]))
     return "\n".join(text) + "\n"
 
 
@@ -106,7 +114,8 @@ def to_csv(table: Table, section: Section) -> str:
         "scale": section.scale,
     }
     for (row, column), cell in table.cells.items():
-        line: dict[str, Any] = {**of_table, "row": row, "column": column, "metric": table.spec.cell(column)[0], "best": cell.best}
+        place = dict(zip(("row", "group"), reversed(table.spec.in_row(row).values()), strict=False))
+        line: dict[str, Any] = {**of_table, **place, "column": column, "metric": table.spec.cell(column)[0], "best": cell.best}
         if cell.summary:
             line |= cell.summary._asdict()
         if cell.test:
@@ -131,15 +140,16 @@ def tex_escape(text: str) -> str:
 
 def to_tex(table: Table, section: Section) -> str:
     """A table environment for booktabs. What stands below a value in other formats is a line of its own, in small type."""
-    headings = ["", *(heading(table, column, section) for column in table.columns)]
+    corner = len(_corner(table))
+    headings = [*[""] * corner, *(heading(table, column, section) for column in table.columns)]
     body = []
-    for label, cells in _grid(table, section):
+    for labels, cells in _grid(table, section):
         mains = [rf"\textbf{{{tex_escape(main)}}}" if cell.best else tex_escape(main) for cell, (main, _, _) in cells]
-        body.append([tex_escape(label), *mains])
+        body.append([*map(tex_escape, labels), *mains])
         for number in (1, 2):
             extra = [lines[number] for _, lines in cells]
             if any(extra):
-                body.append(["", *(rf"{{\scriptsize {tex_escape(text)}}}" if text else "" for text in extra)])
+                body.append([*[""] * corner, *(rf"{{\scriptsize {tex_escape(text)}}}" if text else "" for text in extra)])
     caption = tex_escape(" ".join([re.sub(r"\.*$", ".", table.spec.title), *table_caption(table, section)]))
     rows = [" & ".join(cells) + r" \\" for cells in body]
     return "\n".join(
@@ -149,7 +159,7 @@ def to_tex(table: Table, section: Section) -> str:
             r"\centering",
             rf"\caption{{{caption}}}",
             rf"\label{{tab:{table.spec.name}}}",
-            rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
+            rf"\begin{{tabular}}{{{'l' * corner}{'r' * len(table.columns)}}}",
             r"\toprule",
             " & ".join(tex_escape(text) for text in headings) + r" \\",
             r"\midrule",
@@ -167,10 +177,9 @@ def to_html(table: Table, section: Section) -> str:
         f'<th scope="col">{html.escape(heading(table, column, section)).replace(" ↓", "&nbsp;↓").replace(" ↑", "&nbsp;↑")}</th>'
         for column in table.columns
     )
-    text = [
-        f'<div class="wide"><table><thead><tr><th scope="col">{html.escape(factor_name(table.spec.rows))}</th>{head}</tr></thead><tbody>'
-    ]
-    for label, cells in _grid(table, section):
+    corner = "".join(f'<th scope="col" class="row">{html.escape(name)}</th>' for name in _corner(table))
+    text = [f'<div class="wide"><table><thead><tr>{corner}{head}</tr></thead><tbody>']
+    for labels, cells in _grid(table, section):
         shown = ""
         for cell, (main, details, published) in cells:
             value = f"<strong>{html.escape(main)}</strong>" if cell.best else html.escape(main)
@@ -178,5 +187,6 @@ def to_html(table: Table, section: Section) -> str:
                 f'<span class="{kind}">{html.escape(line)}</span>' for kind, line in (("p", details), ("published", published)) if line
             )
             shown += f"<td>{value}{small}</td>"
-        text.append(f'<tr><th scope="row">{html.escape(label)}</th>{shown}</tr>')
+        names = "".join(f'<th scope="row" class="row">{html.escape(label)}</th>' for label in labels)
+        text.append(f"<tr>{names}{shown}</tr>")
     return "\n".join([*text, "</tbody></table></div>"])

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -31,7 +32,7 @@ class Cell:
 @dataclass(frozen=True)
 class Table:
     spec: TableSpec
-    rows: list[Any]
+    rows: list[Any]  # levels; with groups, pairs (group, row)
     columns: list[Any]
     cells: dict[tuple[Any, Any], Cell]
     records: list[Record] = field(repr=False)
@@ -43,14 +44,14 @@ class Table:
 def build_table(spec: TableSpec, records: list[Record], paired: list[str]) -> Table:
     """Fill in a table from the finished runs of its grid. Runs that agree in the `paired` factors are a pair."""
     records = spec.select(records)
-    rows, columns = spec.levels[spec.rows], spec.column_keys
+    rows, columns = [row for block in spec.blocks for row in block], spec.column_keys
     values = {(row, column): _values(spec, records, paired, row, column) for row in rows for column in columns}
     cells = {key: _cell(spec, values, *key) for key in values}
     if spec.family == "holm":
         adjusted = statistics.holm([cell.test.p if cell.test else math.nan for cell in cells.values()])
         cells = {key: replace(cell, holm_p=float(p)) for (key, cell), p in zip(cells.items(), adjusted, strict=True)}
-    for column in columns:
-        for row in _best(rows, column, cells, spec):
+    for column, block in product(columns, spec.blocks):
+        for row in _best(block, column, cells, spec):
             cells[row, column] = replace(cells[row, column], best=True)
     return Table(spec, rows, columns, cells, records)
 
@@ -62,7 +63,7 @@ def units(records: list[Record], metric: str, paired: list[str]) -> dict[tuple, 
 
 def _values(spec: TableSpec, records: list[Record], paired: list[str], row: Any, column: Any) -> dict[tuple, float]:
     metric, restriction = spec.cell(column)
-    wanted = {spec.rows: row, **restriction}
+    wanted = {**spec.in_row(row), **restriction}
     return units([r for r in records if all(r.factors[factor] == level for factor, level in wanted.items())], metric, paired)
 
 
@@ -71,11 +72,12 @@ def _cell(spec: TableSpec, values: dict[tuple[Any, Any], dict[tuple, float]], ro
     cell = Cell(
         summary=statistics.summary(list(finite.values())) if finite else None,
         dropped=len(values[row, column]) - len(finite),
-        published=spec.published_entry.get("cells", {}).get(row, {}).get(column, {}),
+        published=spec.published_cell(row, column),
     )
-    if spec.reference is ABSENT or row == spec.reference:
+    reference = spec.reference_of(row)
+    if spec.reference is ABSENT or row == reference:
         return cell
-    other = values[spec.reference, column]
+    other = values[reference, column]
     common = [unit for unit in finite if math.isfinite(other.get(unit, math.nan))]
     if len(common) < 2:
         return cell

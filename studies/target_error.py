@@ -19,6 +19,7 @@ from errors import InputError
 from metrics import functional
 from studies.build import build_data
 from studies.collect import Record
+from studies.data_of_runs import data_key
 from studies.report_section import ABSENT, FigureSpec
 from studies.statistics import bootstrap_interval
 
@@ -201,8 +202,7 @@ def _unit(record: Record, paired: list[str]) -> tuple:
 
 def _data(config: dict[str, Any], kept: dict[str, VoteDataModule]) -> VoteDataModule:
     """A run's data, loaded once for all runs of its seed; one seed's at a time is kept."""
-    arguments = config["data"]["init_args"]
-    key = repr([config["data"]["class_path"], {n: v for n, v in arguments.items() if n not in ("delivery", "votes_per_item")}])
+    key = data_key(config)
     if key not in kept:
         kept.clear()
         kept[key] = build_data(config)

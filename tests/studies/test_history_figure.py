@@ -1,6 +1,7 @@
 """Training histories as a figure: means over seeds where runs exist, marks at the mean epochs, and what is said about them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,3 +83,39 @@ def test_spread_is_the_sample_sd():
     histories = [[{"epoch": 0, "x": value}] for value in (1.0, 2.0, 4.0)]
     epochs, mean, sd = mean_by_epoch(histories, "x")
     assert (epochs.tolist(), mean[0], sd[0]) == ([0], pytest.approx(7 / 3), pytest.approx(np.std([1, 2, 4], ddof=1)))
+
+
+def test_panels_are_levels_of_another_factor_and_columns_are_rows_of_panels(tmp_path):
+    records = []
+    for dataset, base in (("x", 1.0), ("y", 10.0)):
+        (tmp_path / dataset).mkdir()
+        for record in (run(tmp_path / dataset, "a", 0, [base, base / 2]), run(tmp_path / dataset, "b", 0, [base, base / 4], "train/kl")):
+            records.append(replace(record, factors={**record.factors, "dataset": dataset}))
+    spec = replace(SPEC, metric=["val/soft_nll", "train/kl"], panels="dataset", levels={"delivery": ["a", "b"], "dataset": ["x", "y"]})
+    figure, said = draw_history(spec, records, Section([], [], labels={"a": "first", "x": "the x"}))
+    assert figure is not None
+    drawn = [
+        [(line.get_label(), np.asarray(line.get_ydata()).tolist()) for line in axes.get_lines() if line.get_marker() == ""]
+        for axes in figure.axes
+    ]
+    assert drawn == [[("first", [1.0, 0.5])], [("first", [10.0, 5.0])], [("b", [1.0, 0.25])], [("b", [10.0, 2.5])]]
+    assert [axes.get_title() for axes in figure.axes] == ["the x", "y"] * 2
+    assert [axes.get_ylabel().split()[0] for axes in figure.axes] == ["Validation"] * 2 + ["Training"] * 2
+    assert figure.axes[0].get_subplotspec().rowspan.start < figure.axes[2].get_subplotspec().rowspan.start  # pyright: ignore
+    text = " ".join(said)
+    assert "the x, val/soft_nll: Nothing to draw yet for b." in text
+    assert "the x, val/soft_nll: first 1.0 and 1.0; y, val/soft_nll: first 1.0 and 1.0." in text
+    one_row, _ = draw_history(replace(spec, metric="val/soft_nll"), records, SECTION)
+    assert one_row is not None
+    assert len(one_row.axes) == 2
+
+
+def test_several_columns_are_panels_of_their_own(tmp_path):
+    record = run(tmp_path, "a", 0, [2.0, 1.0])
+    rows = [{"epoch": epoch, "val/loss": 1.0 + epoch, "test/kl": 0.5} for epoch in range(2)]
+    (record.folder / "history.json").write_text(json.dumps(rows))
+    spec = replace(SPEC, metric=["val/loss", "test/kl"], levels={"delivery": ["a"]})
+    figure, _ = draw_history(spec, [record], SECTION)
+    assert figure is not None
+    assert [axes.get_ylabel().replace("\n", " ") for axes in figure.axes] == ["Validation loss (nats)", "Test KL to annotators (nats)"]
+    assert np.asarray(figure.axes[0].get_lines()[0].get_ydata()).tolist() == [1.0, 2.0]

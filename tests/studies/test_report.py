@@ -24,7 +24,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from callbacks.prediction_table import prediction_table
 from errors import InputError
 from studies.collect import collect, missing
-from studies.published_numbers import PUBLISHED
+from studies.published_numbers import PUBLISHED, fact_in_words
 from studies.report import build_report, write_report
 from studies.report_page import common_options
 from studies.study import Run, Study
@@ -457,7 +457,8 @@ def test_common_options_are_those_of_every_run(tmp_path):
         ({"labels": {"SoftLabel": "soft"}}, "report.labels.SoftLabel", "SoftLabels"),
         ({"figures": [{**FIGURES[0], "metric": ["soft_nll", "soft_nl"]}]}, "report.figures[0].metric", "soft_nll"),
         ({"figures": [{**FIGURES[1], "metric": []}]}, "report.figures[0].metric", "at least one"),
-        ({"figures": [{**HISTORY, "metric": ["val/soft_nll"]}]}, "report.figures[0].metric", "one column"),
+        ({"figures": [{**HISTORY, "metric": []}]}, "report.figures[0].metric", "a column of history.json"),
+        ({"figures": [{**HISTORY, "metric": ["val/soft_nll", 3]}]}, "report.figures[0].metric", "a list of columns"),
         ({"figures": [{**HISTORY, "bins": 3}]}, "report.figures[0].bins", "does not belong"),
         ({"figures": [{k: v for k, v in ERROR.items() if k != "reference"}]}, "report.figures[0].reference", "missing from"),
         ({"figures": [{**ERROR, "reference": "Mixup"}]}, "report.figures[0].reference", "SoftLabels"),
@@ -552,6 +553,29 @@ def test_published_numbers_are_whole():
     assert tables["table3"]["cells"]["ShuffledSLS"]["entropy_spearman"]["mean"] == -0.0058
     assert tables["table6"]["cells"]["SoftLabels"][25] == {"mean": 267.1, "sd": 43.7}
     assert all("where" in fact and fact["values"] for fact in content["facts"].values())
+
+
+def test_published_numbers_of_the_epistemic_paper_are_whole():
+    content = yaml.safe_load((PUBLISHED / "epistemic.yaml").read_text())
+    tables, facts = content["tables"], content["facts"]
+    datasets = {"ChaosNLI", "POPQUORN", "CIFAR10HHard"}
+    assert set(tables["table1"]["cells"]) == set(tables["table3"]["cells"]) == set(tables["table4"]["cells"]) - {"average"} == datasets
+    for entry in (tables["table3"], tables["table4"]):
+        assert (entry["groups"], entry["seeds"]) == ("dataset", 10)
+        for rows in entry["cells"].values():
+            for cells in rows.values():
+                assert all(set(cell) <= {"mean", "sd", "p"} and isinstance(cell["mean"], int | float) for cell in cells.values())
+    for dataset in datasets:
+        theirs, again = tables["table3"]["cells"][dataset], tables["table4"]["cells"][dataset]
+        assert all(theirs[row]["kl"]["mean"] == again[row]["kl"]["mean"] for row in ("MajorityVote", "SoftLabels"))
+        assert facts["entropy_correlation_by_dataset"]["values"][dataset] == again["change"]["entropy_pearson"]["mean"]
+        for delivery in ("MajorityVote", "SoftLabels"):
+            settings = facts[f"table2_{dataset}_{delivery}"]["values"]
+            assert settings["lr"] in (1e-3, 1e-4, 1e-5)
+            assert (settings["batch_size"], settings["epochs"]) in [(b, e) for b in (8, 16, 32) for e in (10, 15, 20)]
+    assert tables["table3"]["cells"]["CIFAR10HHard"]["SoftLabels"]["kl"] == {"mean": 0.406, "sd": 0.021, "p": 1.6e-05}
+    assert tables["table1"]["cells"]["POPQUORN"]["votes_per_item"]["mean"] == 6.7
+    assert "by the paper's own means it is 20.3 %" in fact_in_words("epistemic.kl_improvement")
 
 
 def test_a_thousand_runs_take_well_under_a_minute(tmp_path):

@@ -57,6 +57,15 @@ def test_a_factor_can_set_several_options_under_one_name(tmp_path: Path):
     assert short.factors["g"] == {"length": "short"}
 
 
+def test_another_dataset_has_its_own_options_and_not_those_of_the_first(tmp_path: Path):
+    levels = {"digits": {"data": "Digits"}, "photographs": {"data": "CIFAR10H", "data.eval_fraction": 0.3}}
+    runs = study(tmp_path, grids={"g": {"dataset": levels, "data.delivery": ["SoftLabels", "Multipass"]}}).runs()
+    options = ["--config", DIGITS, "--data", "CIFAR10H", "--data.eval_fraction", "0.3", "--data.delivery", "Multipass"]
+    assert runs[-1].config == resolve(options)
+    assert "annotators" not in runs[-1].config["data"]["init_args"]
+    assert "annotators" in runs[0].config["data"]["init_args"]
+
+
 def test_fixed_options_hold_for_all_runs_and_change_their_names(tmp_path: Path):
     plain = study(tmp_path, grids={"g": {"seed_everything": [0]}}).runs()
     changed = study(tmp_path, options={"trainer.max_epochs": 3}, grids={"g": {"seed_everything": [0]}}).runs()
