@@ -52,8 +52,11 @@ class CIFAR10H(VoteDataModule):
 
     def read(self) -> tuple[Tensor, VoteTable]:
         """The images as bytes, and their votes."""
-        counts, images = find(self.root, self.COUNTS), find(self.root, self.IMAGES)
-        return read_cifar_binary(images), VoteTable(read_array(counts), source=str(counts))
+        counts = find(self.root, self.COUNTS)
+        images, votes = read_cifar_binary(find(self.root, self.IMAGES)), VoteTable(read_array(counts), source=str(counts))
+        if len(images) != len(votes):
+            raise InputError(f"there are {len(images)} inputs but {counts} has {len(votes)} rows; they must be the same items.")
+        return images, votes
 
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
         train, held_out = votes.split([1 - self.eval_fraction, self.eval_fraction], self.seed)

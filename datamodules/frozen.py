@@ -55,8 +55,6 @@ class FrozenDataModule(VoteDataModule):
 
     def load(self) -> Corpus:
         items, votes = self.read()
-        if len(items) != len(votes):
-            raise InputError(f"there are {len(items)} inputs but {votes.source} has {len(votes)} rows; they must be the same items.")
         embeddings, splits = embed_all(self.embedder, items, self.cache), self.split(votes)
         return Corpus(standardized(embeddings, splits["train"]) if self.standardize else embeddings, votes, splits)
 
