@@ -52,9 +52,10 @@ def refuse(rows: Sequence[int] | np.ndarray, path: Path, fault: str, allowed: st
 def _quietly() -> Iterator[None]:
     """Without the library's progress bars, which flash by, and its log of errors, which are raised anyway."""
     import datasets
+    from datasets.utils import are_progress_bars_disabled
     from datasets.utils import logging as log
 
-    verbosity, bars = log.get_verbosity(), datasets.is_progress_bar_enabled()
+    verbosity, bars = log.get_verbosity(), not are_progress_bars_disabled()
     log.set_verbosity(logging.CRITICAL)
     datasets.disable_progress_bars()
     try:

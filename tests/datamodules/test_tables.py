@@ -7,6 +7,7 @@ from pathlib import Path
 
 import datasets
 import pytest
+from datasets.utils import are_progress_bars_disabled
 
 from datamodules.tables import read_table
 from errors import InputError
@@ -58,11 +59,11 @@ def test_a_changed_file_is_read_anew(tables: list[Path]):
 
 
 def test_what_the_user_set_in_the_library_stays(tables: list[Path]):
-    before = datasets.logging.get_verbosity(), datasets.is_progress_bar_enabled()
+    before = datasets.logging.get_verbosity(), are_progress_bars_disabled()
     read_table(tables[0], ["a"])
     with pytest.raises(InputError, match=r"rows.csv has no column z; it must have a, z"):
         read_table(tables[1], ["a", "z"])
-    assert (datasets.logging.get_verbosity(), datasets.is_progress_bar_enabled()) == before
+    assert (datasets.logging.get_verbosity(), are_progress_bars_disabled()) == before
 
 
 @pytest.mark.parametrize(("name", "content"), [("x.csv", ""), ("x.csv", "a,b\n"), ("x.jsonl", ""), ("x.jsonl", '{"a": 1}\n{"a":')])
