@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from inspect import isabstract
 
 import numpy as np
 
@@ -68,5 +69,5 @@ def parse_error(message: str, choices: dict[str, type]) -> str:
 
 
 def _descendants(base: type) -> set[str]:
-    found = {child.__name__ for child in base.__subclasses__() if not child.__name__.startswith("_")}
+    found = {child.__name__ for child in base.__subclasses__() if not child.__name__.startswith("_") and not isabstract(child)}
     return found.union(*(_descendants(child) for child in base.__subclasses__()))

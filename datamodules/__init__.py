@@ -1,7 +1,9 @@
 """Datasets by name, and the deliveries that a config can choose from."""
 
+from datamodules.chaosnli import ChaosNLI
 from datamodules.cifar10h import CIFAR10H
 from datamodules.cifar10h_frozen import CIFAR10HFrozen
+from datamodules.cifar10h_hard import CIFAR10HHard
 from datamodules.delivery import (
     Delivery,
     DeterministicControl,
@@ -14,12 +16,16 @@ from datamodules.delivery import (
     StochasticLabelSampling,
 )
 from datamodules.digits import Digits
+from datamodules.popquorn import POPQUORN
 from datamodules.vote_datamodule import VoteDataModule
 from datamodules.votes import VoteTable
 
 __all__ = [
     "CIFAR10H",
+    "POPQUORN",
     "CIFAR10HFrozen",
+    "CIFAR10HHard",
+    "ChaosNLI",
     "Delivery",
     "DeterministicControl",
     "Digits",

@@ -1,5 +1,6 @@
 """CIFAR-10H: the 10,000 CIFAR-10 test images with about 51 human votes each (Peterson et al. 2019; CC BY-NC-SA 4.0)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,6 +24,7 @@ class CIFAR10H(VoteDataModule):
 
     num_classes = 10
     input_shape = (3, 32, 32)
+    class_names = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
     COUNTS: ClassVar = PublishedFile(
         "cifar-10h/cifar10h-counts.npy",
         "9b36b4550349af56c79083356312eb4af856cc5fd3caf1f669d40b9d0bbb69ff",
@@ -48,14 +50,27 @@ class CIFAR10H(VoteDataModule):
         find(self.root, self.COUNTS)
         find(self.root, self.IMAGES)
 
-    def load(self) -> Corpus:
-        counts, images = find(self.root, self.COUNTS), find(self.root, self.IMAGES)
-        votes = VoteTable(read_array(counts), source=str(counts))
+    def read(self) -> tuple[Tensor, VoteTable]:
+        """The images as bytes, and their votes."""
+        counts = find(self.root, self.COUNTS)
+        images, votes = read_cifar_binary(find(self.root, self.IMAGES)), VoteTable(read_array(counts), source=str(counts))
+        if len(images) != len(votes):
+            raise InputError(f"there are {len(images)} inputs but {counts} has {len(votes)} rows; they must be the same items.")
+        return images, votes
+
+    def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
         train, held_out = votes.split([1 - self.eval_fraction, self.eval_fraction], self.seed)
+        return {"train": train, "val": held_out, "test": held_out}
+
+    def original(self, rows: Sequence[int] | np.ndarray) -> Tensor:
+        return self.read()[0][torch.as_tensor(rows)]
+
+    def load(self) -> Corpus:
+        images, votes = self.read()
         return Corpus(
-            inputs=read_cifar_binary(images),
+            inputs=images,
             votes=votes,
-            splits={"train": train, "val": held_out, "test": held_out},
+            splits=self.split(votes),
             # of the CIFAR-10 training images; the paper says only that images are normalised
             mean=(0.4914, 0.4822, 0.4465),
             std=(0.2470, 0.2435, 0.2616),

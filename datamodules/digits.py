@@ -20,6 +20,7 @@ class Digits(VoteDataModule):
 
     num_classes = 10
     input_shape = (1, 8, 8)
+    class_names = tuple("0123456789")
     simulated = True
 
     def __init__(self, annotators: int = 10, crowd_seed: int = 0, **kwargs):

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import os
 import tarfile
+import zipfile
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,11 +25,14 @@ class PublishedFile:
     """One file of a dataset: where it lies below the data root, its sha256, and where it can be downloaded."""
 
     path: str
-    sha256: str  # of a .gz: that of its uncompressed content, because the same content is often compressed anew
+    # of a .gz: that of its uncompressed content, because the same content is often compressed anew; None where it is not known: who reads the
+    # file then checks what is in it
+    sha256: str | None
     url: str
     archive_sha256: str | None = (
         None  # of what the url gives, where that is a tar archive that holds the file under the same path, or a .gz
     )
+    member: str | None = None  # its path in a zip archive that the url gives; the archive's own sha256 need not be known
 
 
 def find(root: str | os.PathLike, file: PublishedFile) -> Path:
@@ -38,7 +42,7 @@ def find(root: str | os.PathLike, file: PublishedFile) -> Path:
     """
     path = fetch(root, file)
     digest = sha256(path)
-    if digest != file.sha256:
+    if file.sha256 is not None and digest != file.sha256:
         raise InputError(
             f"{path} is not the published file (its sha256 starts with {digest[:8]}, it should be {file.sha256[:8]}); "
             "delete it to have it downloaded again."
@@ -73,19 +77,20 @@ def sha256(path: Path) -> str:
 
 def _download(path: Path, file: PublishedFile) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    name = file.url.rsplit("/", 1)[-1]
+    name = file.url.rsplit("/", 1)[-1].partition("?")[0]
+    known = file.archive_sha256 or (None if file.member else file.sha256)
     try:
         # pooch downloads to a temporary name and moves the file into place only when its hash is right
-        fetched = pooch.retrieve(
-            file.url, known_hash=f"sha256:{file.archive_sha256 or file.sha256}", fname=name, path=path.parent, progressbar=True
-        )
+        fetched = pooch.retrieve(file.url, known_hash=known and f"sha256:{known}", fname=name, path=path.parent, progressbar=True)
     except Exception as error:  # network libraries raise many types; all mean the same to the user
         with suppress(OSError):
             path.parent.rmdir()  # where nothing lies in it
         raise AbsentFile(
             f"{path} is absent and {file.url} could not be downloaded ({type(error).__name__}); put the file there by hand."
         ) from error
-    if file.archive_sha256 is not None and path.suffix != ".gz":
+    if file.member is not None:
+        _extract_zipped(Path(fetched), file, path)
+    elif file.archive_sha256 is not None and path.suffix != ".gz":
         _extract(Path(fetched), file.path, path)
 
 
@@ -99,4 +104,19 @@ def _extract(archive: Path, member: str, path: Path) -> None:
         with source, open(partial, "wb") as target:
             while chunk := source.read(1 << 20):
                 target.write(chunk)
+    os.replace(partial, path)
+
+
+def _extract_zipped(archive: Path, file: PublishedFile, path: Path) -> None:
+    """Write one named member of a zip archive to `path`. The archive is not kept: nothing could tell later whether it is whole."""
+    partial = path.with_name(path.name + ".part")
+    try:
+        with zipfile.ZipFile(archive) as zipped:
+            partial.write_bytes(zipped.read(str(file.member)))
+    except (zipfile.BadZipFile, KeyError, zlib.error) as error:
+        raise AbsentFile(
+            f"{path} is absent and what {file.url} gave is no archive with {file.member}; put the file there by hand."
+        ) from error
+    finally:
+        archive.unlink()
     os.replace(partial, path)

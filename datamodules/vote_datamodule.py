@@ -1,7 +1,7 @@
 """The datamodule that all datasets share: votes and inputs in, batches with this epoch's targets out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +42,7 @@ class VoteDataModule(LightningDataModule, ABC):
 
     num_classes: int
     input_shape: tuple[int, ...]
+    class_names: tuple[str, ...] = ()  # for people, where classes have names
     simulated = False  # True where the annotators are a simulation; results say so
 
     def __init__(
@@ -73,6 +74,10 @@ class VoteDataModule(LightningDataModule, ABC):
     @abstractmethod
     def load(self) -> Corpus:
         """Read and check the files; split by `self.seed`."""
+
+    def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
+        """These items as people see them, for figures: texts, or images as bytes [n, 3, height, width]. Needs no setup."""
+        raise InputError(f"{type(self).__name__} has no texts or pictures to show; figures of single items are for datasets that have.")
 
     def setup(self, stage: str | None = None) -> None:
         if self.corpus is None:

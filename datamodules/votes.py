@@ -126,9 +126,14 @@ class VoteTable:
             return self._checked(None, self.probs[index], self.source)
         return self._checked(self.counts[index], None, self.source)
 
-    def split(self, fractions, seed: int) -> list[np.ndarray]:
-        """Row numbers of each part, stratified by majority class: a function of the seed alone."""
-        return stratified_split(self.majority, fractions, seed)
+    def split(self, fractions, seed: int, entropy_bins: int = 1) -> list[np.ndarray]:
+        """Row numbers of each part, stratified by majority class and by bins of normalised entropy of equal width: a function of the seed alone."""
+        if entropy_bins < 1:
+            raise InputError(f"the number of entropy bins to stratify by is {entropy_bins}; it must be at least 1.")
+        level = np.minimum(
+            (self.normalized_entropy * entropy_bins).astype(int), entropy_bins - 1
+        )  # evenly spread votes fall into the last bin
+        return stratified_split(self.majority * entropy_bins + level, fractions, seed)
 
 
 def _as_matrix(values, source: str, what: str) -> np.ndarray:

@@ -10,6 +10,7 @@ from cli import main
 from datamodules.files import AbsentFile
 from studies.configuration import write_config
 from studies.study import Study
+from tests.datamodules.small_embedder import CLASS_PATH
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 DATASETS = sorted(CONFIGS.glob("*.yaml"))
@@ -37,13 +38,14 @@ def test_the_head_says_command_cost_and_result(path: Path):
 
 
 def options_for(path: Path, root: Path) -> list[str]:
-    places = [place for place in ("root", "cache") if place in yaml.safe_load(path.read_text())["data"]["init_args"]]
-    return ["--config", str(path), *(word for place in places for word in (f"--data.{place}", str(root)))]
+    given = yaml.safe_load(path.read_text())["data"]["init_args"]
+    small = {"root": str(root), "cache": str(root), "embedder": CLASS_PATH}
+    return ["--config", str(path), *(word for name in small if name in given for word in (f"--data.{name}", small[name]))]
 
 
 @pytest.mark.parametrize("path", DATASETS, ids=lambda path: path.name)
-def test_one_step_with_each_dataset(path: Path, small_cifar: Path, tmp_path: Path):
-    cli = main(["fit", *options_for(path, small_cifar), *ONE_STEP, "--trainer.default_root_dir", str(tmp_path)])
+def test_one_step_with_each_dataset(path: Path, small_data: Path, tmp_path: Path):
+    cli = main(["fit", *options_for(path, small_data), *ONE_STEP, "--trainer.default_root_dir", str(tmp_path)])
     assert cli.trainer.global_step == 1
 
 
@@ -82,11 +84,11 @@ def test_each_study_expands_to_runs_that_the_command_line_takes(path: Path, monk
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
-def test_one_step_with_the_first_run_of_each_study(path: Path, small_cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_one_step_with_the_first_run_of_each_study(path: Path, small_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(CONFIGS.parent)
     config = Study.load(path).runs()[0].config
-    for place in {"root", "cache"} & set(config["data"]["init_args"]):
-        config["data"]["init_args"][place] = str(small_cifar)
+    small = {"root": str(small_data), "cache": str(small_data), "embedder": {"class_path": CLASS_PATH, "init_args": {}}}
+    config["data"]["init_args"] |= {name: value for name, value in small.items() if name in config["data"]["init_args"]}
     cli = main(["fit", "--config", str(write_config(config, tmp_path)), *ONE_STEP, "--trainer.default_root_dir", str(tmp_path)])
     assert cli.trainer.global_step == 1
 

@@ -5,13 +5,15 @@ import hashlib
 import io
 import tarfile
 import threading
+import zipfile
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from datamodules.files import PublishedFile, find
+from datamodules.files import AbsentFile, PublishedFile, find
 from errors import InputError
 
 CONTENT = b"votes of people" * 1000
@@ -58,6 +60,38 @@ def test_takes_one_member_out_of_an_archive_and_nothing_else(server, tmp_path: P
     assert find(tmp_path / "root", file).read_bytes() == CONTENT
     assert not list(tmp_path.rglob("outside"))
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_takes_one_member_out_of_a_zip_of_unknown_digest_and_checks_what_it_took(server, tmp_path: Path):
+    folder, url = server
+    with zipfile.ZipFile(folder / "all.zip", "w") as zipped:
+        zipped.writestr("v1/votes.npy", CONTENT)
+        zipped.writestr("../outside", b"never written")
+    file = PublishedFile("deep/votes.npy", digest(CONTENT), f"{url}/all.zip?dl=1", member="v1/votes.npy")
+    assert find(tmp_path / "root", file).read_bytes() == CONTENT
+    assert [path.name for path in (tmp_path / "root").rglob("*") if path.is_file()] == ["votes.npy"]
+    assert not list(tmp_path.rglob("outside"))
+    with pytest.raises(InputError, match=r"votes.npy is not the published file"):
+        find(tmp_path / "other", replace(file, sha256=digest(b"other")))
+
+
+def test_what_is_no_zip_or_lacks_the_member_leaves_nothing_behind(server, tmp_path: Path):
+    folder, url = server
+    (folder / "page.zip").write_bytes(b"<html>come back later</html>")
+    with zipfile.ZipFile(folder / "empty.zip", "w"):
+        pass
+    for name in ("page.zip", "empty.zip"):
+        file = PublishedFile("deep/votes.npy", digest(CONTENT), f"{url}/{name}", member="v1/votes.npy")
+        with pytest.raises(
+            AbsentFile, match=rf"votes.npy is absent and what .*{name} gave is no archive with v1/votes.npy; put the file there"
+        ):
+            find(tmp_path / "root", file)
+        assert not [path for path in (tmp_path / "root").rglob("*") if path.is_file()]
+
+
+def test_a_file_of_unknown_digest_is_taken_as_it_comes(server, tmp_path: Path):
+    _, url = server
+    assert find(tmp_path / "root", PublishedFile("deep/votes.npy", None, f"{url}/votes.npy")).read_bytes() == CONTENT
 
 
 def test_a_gz_is_kept_as_it_comes_and_checked_by_its_content(server, tmp_path: Path):

@@ -149,6 +149,19 @@ def test_split_is_stratified_by_majority_and_depends_on_the_seed_alone():
     assert train.tolist() != other.tolist()
 
 
+def test_split_is_stratified_by_entropy_as_well():
+    kinds = [[10, 0], [9, 1], [6, 4], [5, 5], [1, 9]]  # normalised entropies 0, 0.47, 0.97, 1 and 0.47 again, of the other class
+    votes = VoteTable(np.random.default_rng(0).permutation(np.repeat(kinds, 40, axis=0)))
+    for part in votes.split([0.5, 0.25, 0.25], seed=3, entropy_bins=4):
+        assert votes.counts is not None
+        found = votes.counts[part]
+        assert [int((found == kind).all(1).sum()) for kind in (kinds[0], kinds[1], kinds[4])] == [len(part) // 5] * 3
+        assert (found[:, 1] * 10 >= 40).sum() - len(part) // 5 == 2 * len(part) // 5  # the two of the last bin together
+    assert votes.split([0.5, 0.5], seed=3)[0].tolist() == stratified_split(votes.majority, [0.5, 0.5], 3)[0].tolist()
+    with pytest.raises(InputError, match="the number of entropy bins to stratify by is 0"):
+        votes.split([0.5, 0.5], seed=3, entropy_bins=0)
+
+
 def test_split_gives_every_item_the_same_chance():
     strata = np.repeat([0, 1, 2], [5, 8, 20])
     chosen = np.bincount(np.concatenate([stratified_split(strata, [0.25, 0.75], seed)[0] for seed in range(500)]), minlength=33)

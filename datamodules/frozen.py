@@ -1,0 +1,101 @@
+"""Inputs replaced by the embeddings of a frozen model, made once and kept, for heads that train in seconds."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from datamodules.embedders import Embedder
+from datamodules.embedders.embedder import Inputs
+from datamodules.embeddings import embed_all
+from datamodules.ood_sets import read_ood_set
+from datamodules.preparation import Moments
+from datamodules.vote_datamodule import Corpus, VoteDataModule
+from datamodules.votes import VoteTable
+from errors import InputError
+
+
+class FrozenDataModule(VoteDataModule):
+    """A dataset says how its items and votes are read and split; here its items become embeddings."""
+
+    def __init__(self, embedder: Embedder, cache: str = "data/embeddings", standardize: bool = True, **kwargs):
+        """
+        Args:
+            embedder: A class of datamodules.embedders by name, with its own options.
+            cache: The folder of finished embeddings.
+            standardize: Give every dimension mean 0 and variance 1 over the training items. The paper does not say whether it did.
+        """
+        super().__init__(**kwargs)
+        self.embedder, self.cache, self.standardize = embedder, cache, standardize
+        self._moments: Moments | None = None  # of the training items, where features are standardised
+        self._foreign: dict[tuple[str, str], Tensor] = {}  # read once for all members of a pack
+
+    @abstractmethod
+    def read(self) -> tuple[Inputs, VoteTable]:
+        """The items as people see them, texts or images as bytes, and their votes, from checked files."""
+
+    @abstractmethod
+    def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
+        """Row numbers of train, val and test, by `self.seed`."""
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return (self.embedder.dimensions,)
+
+    @property
+    def embedder_name(self) -> str:
+        """For results and reports."""
+        return self.embedder.name
+
+    def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
+        items, _ = self.read()
+        return items[torch.as_tensor(rows)] if isinstance(items, Tensor) else [items[row] for row in rows]
+
+    def prepare_data(self) -> None:
+        embed_all(self.embedder, self.read()[0], self.cache)
+
+    def load(self) -> Corpus:
+        items, votes = self.read()
+        embeddings, splits = embed_all(self.embedder, items, self.cache), self.split(votes)
+        if self.standardize:
+            self._moments = Moments.of(embeddings[torch.from_numpy(splits["train"])])
+        return Corpus(self._moments(embeddings) if self._moments else embeddings, votes, splits)
+
+    def foreign_inputs(self, source: str, root: str) -> Tensor:
+        """The embeddings of images from elsewhere, brought to the size of this dataset's first, and standardised as its training items are."""
+        if (source, root) not in self._foreign:
+            items, _ = self.read()
+            if not isinstance(items, Tensor):
+                raise InputError(f"{source} holds images, but the items of {type(self).__name__} are texts; leave OODScores out.")
+            found = embed_all(self.embedder, read_ood_set(source, root, tuple(items.shape[1:])).contiguous(), self.cache)
+            self._foreign[source, root] = self._moments(found) if self._moments else found
+        return self._foreign[source, root]
+
+
+class FrozenInThreeParts(FrozenDataModule):
+    """With a train, a validation and a test part: what the datasets of "Soft-Label Training Preserves Epistemic Uncertainty" share."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        root: str = "data",
+        fractions: tuple[float, float, float] = (0.7, 0.15, 0.15),
+        entropy_bins: int = 10,
+        **kwargs,
+    ):
+        """
+        Args:
+            embedder: A class of datamodules.embedders by name, with its own options.
+            root: The folder that holds the published files in their own folders; what is absent is downloaded to it.
+            fractions: Shares of train, validation and test, stratified by majority class and entropy. The paper does not state them.
+            entropy_bins: How many bins of normalised entropy the split is stratified by. The paper does not state this either.
+        """
+        super().__init__(embedder=embedder, **kwargs)
+        self.root, self.fractions, self.entropy_bins = root, fractions, entropy_bins
+
+    def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
+        if len(self.fractions) != 3:
+            raise InputError(f"data.fractions is {list(self.fractions)}; it must be three shares, of train, validation and test.")
+        return dict(zip(("train", "val", "test"), votes.split(self.fractions, self.seed, self.entropy_bins), strict=True))
