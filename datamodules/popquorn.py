@@ -33,7 +33,7 @@ class POPQUORN(FrozenInThreeParts):
 
     num_classes = 5
     class_names = ("1 (least polite)", "2", "3", "4", "5 (most polite)")
-    # The authors publish no checksum. A file is told by its totals, which their paper states, and a known one also by its digest.
+    # No checksum of the authors' own file is known here: a file is told by its totals, those of the rebuilt one, and the rebuilt one by its digest.
     FILE: ClassVar = PublishedFile(
         "popquorn/politeness_rating/raw_data.csv",
         None,
