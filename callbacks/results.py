@@ -21,12 +21,14 @@ class Results(Callback):
     def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not trainer.is_global_zero:
             return
-        metrics = {name.removeprefix("test/"): float(value) for name, value in sorted(trainer.callback_metrics.items())}
+        metrics = {name.removeprefix("test/"): float(value) for name, value in trainer.callback_metrics.items()}
+        if pl_module.val_loss is not None:
+            metrics["val_loss"] = pl_module.val_loss
         data: Any = getattr(trainer, "datamodule", None)
         folder = Path(trainer.default_root_dir)
         about = describe_run(data, data.delivery, data.votes_per_item, pl_module.network, folder, trainer.ckpt_path)
         notes = [note for callback in trainer.callbacks for note in getattr(callback, "notes", [])]  # pyright: ignore[reportAttributeAccessIssue]
-        results = {**about, "metrics": metrics, "notes": notes}
+        results = {**about, "metrics": dict(sorted(metrics.items())), "notes": notes}
         write_results(folder, results)
         print_table(results, folder / "results.json")
 

@@ -38,4 +38,4 @@ def build_classifier(config: dict[str, Any], data: VoteDataModule) -> AnnotatorC
         for name in ("network", "optimizer", "scheduler")
         if model.get(name)
     }
-    return AnnotatorClassifier(data.input_shape, data.num_classes, seed=model["seed"], **parts)
+    return AnnotatorClassifier(data.input_shape, data.num_classes, seed=model["seed"], monitor=model["monitor"], **parts)

@@ -103,11 +103,12 @@ def column_name(column: str) -> str:
     split, _, name = column.rpartition("/")
     if name in STRATA:
         return f"JS divergence from the epoch before, {STRATA[name][0]} (nats)"
-    if column in ("train/loss", "lr"):
-        return {"train/loss": "Training loss", "lr": "Learning rate"}[column]
+    if column in (named := {"train/loss": "Training loss", "val/loss": "Validation loss (nats)", "lr": "Learning rate"}):
+        return named[column]
     found = measure(name)
     title = found.name if found.name[1:2].isupper() else found.name[:1].lower() + found.name[1:]  # an abbreviation stays as it is
-    return f"Validation {title}{f' ({found.unit})' if found.unit else ''}" if split == "val" else column
+    splits = {"train": "Training items: ", "val": "Validation ", "test": "Test "}  # the first is no loss of training
+    return f"{splits[split]}{title}{f' ({found.unit})' if found.unit else ''}" if split in splits else column
 
 
 def _histories(records: list[Record], factor: str, level: Any) -> list[Epochs]:
