@@ -45,8 +45,8 @@ class EpochScores(Probe):
         data: VoteDataModule = trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
         for split in self.splits:
             if self._validated == trainer.current_epoch and np.array_equal(data.rows(split), data.rows("val")):
-                names = mean_metrics("val/").keys(keep_base=False)
-                scores = {name.replace("val/", f"{split}/"): trainer.callback_metrics[name] for name in names}
+                names = [str(name) for name in mean_metrics("").keys()]  # noqa: SIM118
+                scores = {f"{split}/{name}": trainer.callback_metrics[f"val/{name}"] for name in names}
             else:
                 scores = split_scores(pl_module, data, split)
             pl_module.log_dict(scores)

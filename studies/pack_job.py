@@ -14,7 +14,7 @@ from torch import Tensor
 from callbacks.epoch_scores import EpochScores
 from callbacks.history import write_history
 from callbacks.prediction_table import write_predictions
-from callbacks.results import describe_run, read_results, write_atomically, write_results
+from callbacks.results import describe_run, read_results, write_atomically, write_failure, write_results
 from callbacks.training_dynamics import TrainingDynamics
 from datamodules import VoteDataModule
 from lightning_modules.pack_member import EarlyStopping, Member
@@ -50,8 +50,9 @@ def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress
     failures = {}
     for member, owned in zip(members, owners, strict=True):
         for run in owned:
-            if member.failed:
+            if member.failed and run.config["trainer"]["max_epochs"] not in member.at_stop:  # a shorter run may have ended before
                 failures[run.name] = member.failed
+                write_failure(run.folder(folder), member.failed)
             elif read_results(run.folder(folder)) is None:  # what an earlier process finished is left as it is
                 write_member(member, run, run.folder(folder), predict)
     state.unlink(missing_ok=True)

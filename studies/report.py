@@ -43,10 +43,10 @@ The `report` section of a study's YAML says what is in it. All entries but `name
 
 Figures and comparisons take title, grid and where as tables do. Points and lines take a list of metrics, too: one panel each. Seeds (the study's
 `paired` factors) are what means, SDs and pairs are over; any other factor must be shown or fixed, because a mean over it would mix
-different experiments. `studies.report_copy` writes a small copy to be kept in a repository.
+different experiments. What selections chose (`studies.selection`) is listed by itself. `studies.report_copy` writes a small copy to be kept in a repository.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from callbacks.results import write_atomically
@@ -62,6 +62,7 @@ from studies.listing import Listing, listing_csv, listing_markdown, listing_tex
 from studies.report_page import page
 from studies.report_section import Section
 from studies.section_reader import read_section
+from studies.selection_listing import selection_listings
 from studies.study import Study
 from studies.table_formats import to_csv, to_markdown, to_tex
 from studies.tables import Table, build_table
@@ -79,6 +80,7 @@ class Report:
     tables: list[Table]
     figures: list[Drawn]
     claims: list[Judged]
+    selections: list[Listing] = field(default_factory=list)  # the options that selections chose
 
     @property
     def claims_listing(self) -> Listing | None:
@@ -88,7 +90,7 @@ class Report:
     @property
     def listings(self) -> list[Listing]:
         of_figures = [listing for drawn in self.figures for listing in drawn.listings]
-        return of_figures + ([self.claims_listing] if self.claims_listing else [])
+        return self.selections + of_figures + ([self.claims_listing] if self.claims_listing else [])
 
 
 def write_report(study: Study, runs: Path, out: Path) -> Path:
@@ -134,4 +136,6 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
         comparisons[spec.name], notes = compared(spec, records, runs, out)
         figures += drawn_comparison(spec, comparisons[spec.name], notes, spec.select(records), section)
     measured = Measured(collection, study.paired, errors, comparisons, section.label)
-    return Report(study, section, collection, tables, figures, [judge(claim, measured) for claim in section.claims])
+    claims = [judge(claim, measured) for claim in section.claims]
+    said = notices(list(collection.finished.values()), section.scale)
+    return Report(study, section, collection, tables, figures, claims, selection_listings(study, collection.stage, section, said))

@@ -76,6 +76,9 @@ def _readme(report: "Report", out: Path) -> str:
     path = _as_given(study.path)
     commands = [f"python cli.py study run {path}", f"python cli.py study report {path} --copy {_as_given(out)}"]
     parts.append("\n".join(["How it was produced:", "", *(f"    {command}" for command in commands)]))
+    for listing in report.selections:
+        body = listing_markdown(listing, heading=False).strip()
+        parts += [f"## {listing.title}", body, f"As CSV: [{listing.name}.csv](tables/{listing.name}.csv)."]
     for table in report.tables:
         body = to_markdown(table, section).split("\n\n", 2)[2].strip()
         said = " ".join(table_caption(table, section))

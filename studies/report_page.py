@@ -53,6 +53,8 @@ def page(report: "Report") -> str:
         )
     if report.section.comment:
         parts.append(f"<p>{html.escape(report.section.comment)}</p>")
+    for listing in report.selections:
+        parts.append(f"<section><h2>{html.escape(listing.title)}</h2>{_listing(listing)}</section>")
     for table in report.tables:
         parts.append(f"<section><h2>{html.escape(table.spec.title)}</h2>{to_html(table, report.section)}")
         files = f"Files: tables/{table.spec.name}.md, .csv and .tex."
