@@ -67,6 +67,7 @@ class Case:
     rates: tuple[float, ...]
     target: float
     items: int = 2_000
+    seeds: tuple[int, ...] = SEEDS
 
     @property
     def steps(self) -> int:
@@ -74,7 +75,7 @@ class Case:
 
     @property
     def members(self) -> int:
-        return len(SEEDS) * len(self.options())
+        return len(self.seeds) * len(self.options())
 
     def options(self) -> list[tuple[Any, float, float]]:
         """Delivery, learning rate and weight decay of the members of one seed, which share their batches; the first is what the peer runs."""
@@ -193,7 +194,7 @@ def classifier_of(case: Case, seed: int, rate: float = RATE, weight_decay: float
 def run_pack(case: Case, threads: int) -> Measured:
     torch.set_num_threads(threads)
     members = []
-    for seed in SEEDS:
+    for seed in case.seeds:
         data = items_of(case, seed)
         for delivery, rate, weight_decay in case.options():
             members.append(Member(classifier_of(case, seed, rate, weight_decay), data, data.bind(delivery, None), EPOCHS))
@@ -220,7 +221,7 @@ def run_packs_side_by_side(case: Case) -> Measured:
 
 def run_part(case: Case, part: int, barrier, results) -> None:
     torch.set_num_threads(1)
-    every = [(seed, *options) for seed in SEEDS for options in case.options()]
+    every = [(seed, *options) for seed in case.seeds for options in case.options()]
     mine = every[part * len(every) // CORES : (part + 1) * len(every) // CORES]
     shared = {seed: items_of(case, seed) for seed, *_ in mine}
     members = [

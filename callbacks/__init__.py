@@ -1,5 +1,6 @@
 """What looks at a model while or after it trains. Nothing here changes what is trained."""
 
+from callbacks.epoch_scores import EpochScores
 from callbacks.grad_cam import GradCAM
 from callbacks.gradient_variance import GradientVariance
 from callbacks.hessian_spectrum import HessianSpectrum
@@ -11,6 +12,7 @@ from callbacks.training_dynamics import TrainingDynamics
 from callbacks.uncertainty_figures import UncertaintyFigures
 
 __all__ = [
+    "EpochScores",
     "GradCAM",
     "GradientVariance",
     "HessianSpectrum",

@@ -10,7 +10,9 @@ from lightning.pytorch.trainer.states import TrainerFn
 from callbacks.results import write_atomically
 from errors import InputError
 
-Epochs = list[dict[str, float]]  # of each epoch: its number, learning rate, train/loss and all val/ scores
+Epochs = list[
+    dict[str, float]
+]  # of each epoch: its number, learning rate, train/loss, all val/ scores, and those of train/ and test/ that EpochScores adds
 
 
 class History(Callback):
@@ -37,7 +39,7 @@ class History(Callback):
             self._current(trainer).update(_scores(trainer, "val/"))
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._current(trainer).update(_scores(trainer, "train/"))
+        self._current(trainer).update(_scores(trainer, "train/", "test/"))
         if trainer.is_global_zero:
             write_history(Path(trainer.default_root_dir), self.epochs)
 
@@ -48,8 +50,8 @@ class History(Callback):
         return self.epochs[-1]
 
 
-def _scores(trainer: Trainer, kind: str) -> dict[str, float]:
-    return {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith(kind)}
+def _scores(trainer: Trainer, *kinds: str) -> dict[str, float]:
+    return {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith(kinds)}
 
 
 def training_pauses_to_validate(trainer: Trainer) -> bool:

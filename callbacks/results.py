@@ -4,10 +4,12 @@ import dataclasses
 import json
 import os
 import platform
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from lightning import Callback, LightningModule, Trainer
 from rich.console import Console
 from rich.table import Table
@@ -21,12 +23,15 @@ class Results(Callback):
     def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not trainer.is_global_zero:
             return
-        metrics = {name.removeprefix("test/"): float(value) for name, value in sorted(trainer.callback_metrics.items())}
+        metrics = {name.removeprefix("test/"): float(value) for name, value in trainer.callback_metrics.items()}
+        val_loss: Any = pl_module.val_loss
+        if val_loss is not None:
+            metrics["val_loss"] = val_loss
         data: Any = getattr(trainer, "datamodule", None)
         folder = Path(trainer.default_root_dir)
         about = describe_run(data, data.delivery, data.votes_per_item, pl_module.network, folder, trainer.ckpt_path)
         notes = [note for callback in trainer.callbacks for note in getattr(callback, "notes", [])]  # pyright: ignore[reportAttributeAccessIssue]
-        results = {**about, "metrics": metrics, "notes": notes}
+        results = {**about, "metrics": dict(sorted(metrics.items())), "notes": notes}
         write_results(folder, results)
         print_table(results, folder / "results.json")
 
@@ -45,8 +50,15 @@ def describe_run(data: Any, delivery: Any, votes_per_item: int | None, network: 
         "parameters": sum(p.numel() for p in network.parameters()),
         "checkpoint": str(checkpoint) if checkpoint else None,
         "test_items": len(data.corpus.splits["test"]),
-        "versions": {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
+        "val_is_test": np.array_equal(data.corpus.splits["val"], data.corpus.splits["test"]),
+        "versions": _versions(),
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Read once: looking through the installed packages would cost a pack a fifth of what it spends on each result."""
+    return {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}
 
 
 def write_results(folder: Path, results: dict[str, Any]) -> None:
@@ -61,6 +73,24 @@ def read_results(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return results if isinstance(results, dict) and isinstance(results.get("metrics"), dict) else None
+
+
+def write_failure(folder: Path, reason: str) -> None:
+    """Note that a run ended without a result and would do so again: it diverged."""
+    write_atomically(folder / "failed.json", json.dumps({"reason": reason}) + "\n")
+
+
+def read_failure(folder: Path) -> str | None:
+    """Why a run has no result and is not to be tried again; None where nothing like that is known."""
+    try:
+        return json.loads((folder / "failed.json").read_text())["reason"]
+    except (OSError, ValueError):
+        return None
+
+
+def has_ended(folder: Path) -> bool:
+    """Whether nothing is left to do for a run."""
+    return read_results(folder) is not None or read_failure(folder) is not None
 
 
 def describe_value(value: Any) -> Any:

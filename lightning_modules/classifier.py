@@ -1,7 +1,7 @@
 """A network, its loss and its optimizer. What the targets are, and from which dataset, is none of its business."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +37,7 @@ class AnnotatorClassifier(LightningModule):
         scheduler: LRSchedulerCallable | None = None,
         seed: int = 0,
         channels_last: bool = False,
+        monitor: Literal["val/soft_nll", "val/hard_nll"] = "val/soft_nll",
     ):
         """
         Args:
@@ -44,9 +45,11 @@ class AnnotatorClassifier(LightningModule):
             num_classes: Linked from the datamodule.
             network: A class of lightning_modules.networks by name, with its own options.
             optimizer: A class of torch.optim by name.
-            scheduler: A class of torch.optim.lr_scheduler, or CosineToEnd, stepped once per epoch; plateaus watch val/soft_nll.
+            scheduler: A class of torch.optim.lr_scheduler, or CosineToEnd, stepped once per epoch; plateaus watch val/loss.
             seed: Of the initial weights and of dropout. Linked from seed_everything.
             channels_last: Memory format of image batches; faster for convolutions on CPUs and recent GPUs.
+            monitor: The validation score that is logged as val/loss, by which the best checkpoint is chosen and which plateaus watch:
+                against annotators' distributions, or against the majority class, which is what a model of majority votes is trained on.
         """
         super().__init__()
         with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone, not on what was drawn before
@@ -54,7 +57,8 @@ class AnnotatorClassifier(LightningModule):
             self.network = network(input_shape, num_classes)
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
         self.network.to(memory_format=self.memory_format)
-        self.optimizer, self.scheduler, self.seed = optimizer, scheduler, seed
+        self.optimizer, self.scheduler, self.seed, self.monitor = optimizer, scheduler, seed, monitor
+        self.val_loss: float | None = None  # of the checkpoint that was loaded
         self.val_metrics, self.test_metrics = mean_metrics("val/"), every_metric("test/")
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -90,7 +94,7 @@ class AnnotatorClassifier(LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         scores = self.val_metrics.compute()
-        self.log("val/soft_nll", scores.pop("val/soft_nll"), prog_bar=True)
+        self.log("val/loss", scores[self.monitor], prog_bar=True)
         self.log_dict(scores)
         self.val_metrics.reset()
 
@@ -115,11 +119,16 @@ class AnnotatorClassifier(LightningModule):
             scheduler.T_max = self.trainer.max_epochs or 1
         entry: dict[str, Any] = {"scheduler": scheduler, "interval": "epoch"}
         if isinstance(scheduler, ReduceLROnPlateau):
-            entry["monitor"] = "val/soft_nll"
+            entry["monitor"] = "val/loss"
         return {"optimizer": optimizer, "lr_scheduler": entry}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        if "val/loss" in self.trainer.callback_metrics:
+            checkpoint["val_loss"] = self.trainer.callback_metrics["val/loss"].item()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse another architecture's weights with one sentence instead of torch's list of keys."""
+        self.val_loss = checkpoint.get("val_loss")
         here = {name: tuple(value.shape) for name, value in self.state_dict().items()}
         there = {name: tuple(value.shape) for name, value in checkpoint["state_dict"].items()}
         differing = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))

@@ -23,6 +23,7 @@ class EarlyStopping:
 
     patience: int
     min_delta: float = 0.0
+    monitor: str = "val/loss"
     best: float = math.inf
     waited: int = 0
 
@@ -50,6 +51,9 @@ class Member:
     failed: str | None = None
     rate: float = 0.0  # this epoch's learning rate
     strata: dict[str, Tensor] = field(default_factory=dict)  # masks of its validation items, by the score of the history that follows them
+    scored: tuple[
+        str, ...
+    ] = ()  # splits besides val, train or test, that each epoch is scored on as well: for curves, nothing follows them
     before: Tensor | None = None  # the last epoch's validation predictions, where there are strata
 
     def __post_init__(self):
@@ -92,8 +96,9 @@ class Member:
 
     def end_epoch(self, scores: dict[str, float], weights: Callable[[], dict[str, Tensor]]) -> None:
         """Take note of an epoch's scores; `weights` gives this member's weights where they are needed."""
+        score = scores[self.classifier.monitor]
+        scores = {**scores, "val/loss": score}
         self.history.append({"epoch": len(self.history), "lr": self.rate, **scores})
-        score = scores["val/soft_nll"]
         if not math.isfinite(score) or not math.isfinite(scores["train/loss"]):
             self.failed = f"its loss was {scores['train/loss']} and its validation score {score} in epoch {len(self.history) - 1}"
             return
@@ -102,7 +107,7 @@ class Member:
         if len(self.history) in self.stops:
             self.at_stop[len(self.history)] = self.best_epoch, self.best_state
         if self.early_stopping:
-            self.early_stopping.note(score)
+            self.early_stopping.note(scores[self.early_stopping.monitor])
         if self.finished:
             self.last_state = weights()
         self.optimizer.step()  # of nothing; schedulers want to see it

@@ -6,9 +6,11 @@ its own cost per step is of the size of a whole packed step.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -18,7 +20,26 @@ from lightning_modules.packed_network import PackedNetwork, Span
 from metrics import functional
 from randomness import generator
 
+ITEMS = 512  # of one evaluation pass: all of them would need much memory
 CHUNK = 64  # batches that are prepared at once: enough to make Python's share small, few enough to keep memory flat
+
+
+@dataclass
+class Source:
+    """A datamodule that members share: its training batches, and the splits that they are scored on."""
+
+    loader: Any
+    splits: dict[str, tuple[Tensor, Tensor]]  # inputs and annotator distributions
+
+    @classmethod
+    def of(cls, data: Any, splits: Sequence[str]) -> "Source":
+        kept: dict[str, tuple[Tensor, Tensor]] = {}
+        for split in splits:
+            loader = data.loader(data.rows(split), training=False)
+            items = loader.sampler.items
+            same = next((name for name in kept if np.array_equal(data.rows(name), data.rows(split))), None)
+            kept[split] = kept[same] if same else (loader.prepare(items, 0), data.annotator_probs[items])
+        return cls(data.train_dataloader(), kept)
 
 
 class PackedClassifier:
@@ -37,12 +58,12 @@ class PackedClassifier:
         self._attach()
 
     def _prepare_data(self) -> None:
-        """One loader and one set of validation inputs for each datamodule that members share."""
-        self.sources: dict[int, tuple[Any, Tensor, Tensor]] = {}
+        """One source for each datamodule that members share, with all splits that any of them is scored on."""
+        splits: dict[int, dict[str, None]] = {}
         for member in self.members:
-            if id(member.data) not in self.sources:
-                loader, val = member.data.train_dataloader(), member.data.val_dataloader()
-                self.sources[id(member.data)] = loader, val.prepare(val.sampler.items, 0), val.sampler.items
+            splits.setdefault(id(member.data), {"val": None}).update(dict.fromkeys(member.scored))
+        data = {id(member.data): member.data for member in self.members}
+        self.sources = {key: Source.of(data[key], list(wanted)) for key, wanted in splits.items()}
 
     def _attach(self) -> None:
         """Cut the stacked tensors into the active members' slices: of each, its weights, gradients and moments."""
@@ -53,7 +74,7 @@ class PackedClassifier:
         self._set_rates()
 
     def steps_done(self) -> int:
-        return self.epoch * len(next(iter(self.sources.values()))[0])
+        return self.epoch * len(next(iter(self.sources.values())).loader)
 
     def _set_rates(self) -> None:
         """Members of equal options form one group, so that a step is few calls however many members there are."""
@@ -84,11 +105,10 @@ class PackedClassifier:
     def fit(self, after_epoch: Callable[["PackedClassifier"], None] = lambda pack: None) -> None:
         while self.active:
             losses = self._train_epoch()
-            scores, drifts = self._validate()
+            scores = self._evaluate()
             self.epoch += 1
             for row, m in enumerate(self.active):
-                mine = {"train/loss": losses[row].item(), **{name: values[row].item() for name, values in scores.items()}, **drifts[row]}
-                self.members[m].end_epoch(mine, lambda row=row: self.member_state(row))
+                self.members[m].end_epoch({"train/loss": losses[row].item(), **scores[row]}, lambda row=row: self.member_state(row))
             self._drop_finished()
             after_epoch(self)
 
@@ -99,7 +119,7 @@ class PackedClassifier:
         targets = [self._epoch_targets(span) for span in spans]
         order = {}  # of each datamodule, its batches
         for data in owners:
-            sampler = self.sources[id(data)][0].sampler
+            sampler = self.sources[id(data)].loader.sampler
             sampler.set_epoch(self.epoch)
             order[id(data)] = order.get(id(data)) or list(sampler)
         total, items = torch.zeros(len(self.active), dtype=torch.float64), 0
@@ -107,7 +127,7 @@ class PackedClassifier:
         for start in range(0, steps, CHUNK):
             chunk = {owner: batches[start : start + CHUNK] for owner, batches in order.items()}
             sizes = [len(index) for index in next(iter(chunk.values()))]
-            seen = {owner: self.sources[owner][0].prepare(torch.cat(index), self.epoch).split(sizes) for owner, index in chunk.items()}
+            seen = {owner: self.sources[owner].loader.prepare(torch.cat(index), self.epoch).split(sizes) for owner, index in chunk.items()}
             prepared = [
                 self._batches(span, seen[id(data)], table, data.training_row[torch.cat(chunk[id(data)])], sizes)
                 for span, data, table in zip(spans, owners, targets, strict=True)
@@ -150,18 +170,28 @@ class PackedClassifier:
         return losses.detach()
 
     @torch.no_grad()
-    def _validate(self) -> tuple[dict[str, Tensor], list[dict[str, float]]]:
-        """Each active member's mean scores on its validation items, and how far its predictions of them moved."""
-        spans, rows, drifts = self.spans, [], []
-        for span in spans:
-            data = self.members[self.active[span.start]].data
-            _, inputs, index = self.sources[id(data)]
-            logits = self.network.part(span)([inputs], [Span(0, span.stop - span.start)])
-            people = data.annotator_probs[index].expand(len(logits), -1, -1)
-            probs = logits.double().softmax(-1)
-            rows.append([score(probs, people).mean(-1) for score in SCORES.values()])
-            drifts += [self.members[m].drift(its) for m, its in zip(self.active[span.start : span.stop], probs, strict=True)]
-        return {name: torch.cat(parts) for name, parts in zip(SCORES, zip(*rows, strict=True), strict=True)}, drifts
+    def _evaluate(self) -> list[dict[str, float]]:
+        """Each active member's mean scores on its validation items and on the other splits that it asks for, and how far its predictions moved."""
+        rows = []
+        for span in self.spans:
+            members = [self.members[m] for m in self.active[span.start : span.stop]]
+            source = self.sources[id(members[0].data)]
+            found: dict[str, tuple[list[dict[str, float]], Tensor]] = {}
+            for split in dict.fromkeys(["val", *(split for member in members for split in member.scored)]):
+                same = next((name for name in found if source.splits[name] is source.splits[split]), None)
+                found[split] = found[same] if same else self._scores(span, *source.splits[split])
+            for row, (member, probs) in enumerate(zip(members, found["val"][1], strict=True)):
+                asked = ("val", *member.scored)
+                mine = {f"{split}/{name}": value for split in asked for name, value in found[split][0][row].items()}
+                rows.append({**mine, **member.drift(probs)})
+        return rows
+
+    def _scores(self, span: Span, inputs: Tensor, people: Tensor) -> tuple[list[dict[str, float]], Tensor]:
+        """The mean scores of a span's members on some items, and their predictions [m, N, K]."""
+        network, whole = self.network.part(span), [Span(0, span.stop - span.start)]
+        probs = torch.cat([network([part], whole).double().softmax(-1) for part in inputs.split(ITEMS)], 1)
+        table = torch.stack([score(probs, people).mean(-1) for score in SCORES.values()], 1)
+        return [dict(zip(SCORES, values, strict=True)) for values in table.tolist()], probs
 
     def member_state(self, row: int) -> dict[str, Tensor]:
         """An ordinary state dict of the active member at this row."""
@@ -203,10 +233,11 @@ class PackedClassifier:
 
 
 SCORES = {
-    "val/soft_nll": functional.item_nll,
-    "val/kl": functional.item_kl,
-    "val/soft_brier": functional.item_brier,
-    "val/accuracy": functional.item_hit,
+    "soft_nll": functional.item_nll,
+    "hard_nll": functional.item_hard_nll,
+    "kl": functional.item_kl,
+    "soft_brier": functional.item_brier,
+    "accuracy": functional.item_hit,
 }
 
 

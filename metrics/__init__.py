@@ -8,6 +8,7 @@ from metrics.scores import (
     EntropyCorrelation,
     EqualMassECE,
     HardAccuracy,
+    HardNLL,
     KLDivergence,
     SmoothECE,
     SoftBrier,
@@ -20,6 +21,7 @@ __all__ = [
     "EntropyCorrelation",
     "EqualMassECE",
     "HardAccuracy",
+    "HardNLL",
     "KLDivergence",
     "SmoothECE",
     "SoftBrier",
@@ -31,7 +33,7 @@ __all__ = [
 
 def mean_metrics(prefix: str) -> MetricCollection:
     """The cheap ones, for every epoch."""
-    metrics = {"soft_nll": SoftNLL(), "kl": KLDivergence(), "soft_brier": SoftBrier(), "accuracy": HardAccuracy()}
+    metrics = {"soft_nll": SoftNLL(), "hard_nll": HardNLL(), "kl": KLDivergence(), "soft_brier": SoftBrier(), "accuracy": HardAccuracy()}
     return _collection(metrics, prefix)
 
 
@@ -39,6 +41,7 @@ def every_metric(prefix: str) -> MetricCollection:
     """All of them, for a test."""
     metrics = {
         "soft_nll": SoftNLL(),
+        "hard_nll": HardNLL(),
         "kl": KLDivergence(),
         "soft_brier": SoftBrier(),
         "accuracy": HardAccuracy(),

@@ -27,6 +27,12 @@ def item_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
     return -(target_probs.double() * log_probs).sum(-1)
 
 
+def item_hard_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Cross-entropy of each row against its majority class alone (ties: lowest class number), in nats: what training on majority votes minimises."""
+    majority = target_probs.argmax(-1, keepdim=True).expand(*probs.shape[:-1], 1)
+    return -probs.double().gather(-1, majority)[..., 0].clamp_min(torch.finfo(torch.float64).tiny).log()
+
+
 def item_kl(probs: Tensor, target_probs: Tensor) -> Tensor:
     """KL(annotators || model) of each row, in nats: 0 exactly where the model says what people said."""
     return item_nll(probs, target_probs) - item_nll(target_probs, target_probs)
@@ -60,6 +66,15 @@ def soft_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
     0.6931471805599453
     """
     return item_nll(probs, target_probs).mean()
+
+
+def hard_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Mean cross-entropy against the annotators' majority class.
+
+    >>> hard_nll(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.9, 0.1]])).item()  # log 2
+    0.6931471805599453
+    """
+    return item_hard_nll(probs, target_probs).mean()
 
 
 def kl_divergence(probs: Tensor, target_probs: Tensor) -> Tensor:

@@ -43,6 +43,12 @@ class SoftNLL(_MeanOverItems):
     of_item = functional.item_nll
 
 
+class HardNLL(_MeanOverItems):
+    """Mean cross-entropy against the majority class, in nats."""
+
+    of_item = functional.item_hard_nll
+
+
 class KLDivergence(_MeanOverItems):
     """Mean KL(annotators || model), in nats."""
 

@@ -38,5 +38,5 @@ def build_classifier(config: dict[str, Any], data: VoteDataModule) -> AnnotatorC
         for name in ("network", "optimizer", "scheduler")
         if model.get(name)
     }
-    layout = model.get("channels_last", False)
-    return AnnotatorClassifier(data.input_shape, data.num_classes, seed=model["seed"], channels_last=layout, **parts)
+    options = {"monitor": model["monitor"], "channels_last": model.get("channels_last", False)}
+    return AnnotatorClassifier(data.input_shape, data.num_classes, seed=model["seed"], **options, **parts)

@@ -93,7 +93,7 @@ class ClaimReader:
     def _of_runs(self, entry: dict[str, Any], key: str) -> None:
         checks = self.checks
         grid = entry.setdefault("grid", next(iter(self.study.grids)))
-        checks.one_of(grid, self.study.grids, f"{key}.grid")
+        checks.one_of(grid, self.study.grid_names, f"{key}.grid")
         entry["where"], levels = chosen_levels(checks, entry.get("where"), self.collection.levels(grid), f"{key}.where")
         several = isinstance(entry["metric"], list) and entry["test"] == "family"
         for metric in entry["metric"] if several else [entry["metric"]]:

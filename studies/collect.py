@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from callbacks.results import read_results
+from studies.factor_levels import Levels
+from studies.second_stage import SecondStage, second_stage
 from studies.study import Run, Study
 
 
@@ -26,17 +28,22 @@ class Collection:
 
     planned: list[Run]
     finished: dict[str, Record]  # run -> record; its factors are those of all grids together
+    stage: SecondStage = field(default_factory=lambda: SecondStage({}, []))  # what selections chose, and the runs that followed
+    selected: dict[str, Levels] = field(default_factory=dict)  # of the factors of selections
 
     @classmethod
     def of(cls, study: Study, runs: Path) -> "Collection":
-        planned = study.runs()
+        first = study.runs()
+        stage = second_stage(study, first, runs)
+        names = {run.name for run in first}
+        planned = first + [run for run in stage.runs if run.name not in names]
         finished = {}
         for run in planned:
             results = read_results(run.folder(runs))
             if results is not None:
                 factors = {factor: level for levels in run.factors.values() for factor, level in levels.items()}
                 finished[run.name] = Record(run.name, run.folder(runs), factors, results["metrics"], results, run.config)
-        return cls(planned, finished)
+        return cls(planned, finished, stage, {name: study.levels(name) for name in study.selections})
 
     def records(self, grid: str) -> list[Record]:
         """The finished runs of one grid, in the order of the YAML."""
@@ -48,6 +55,8 @@ class Collection:
 
     def levels(self, grid: str) -> dict[str, list[Any]]:
         """The levels of every factor of a grid in the order of the YAML, whether or not their runs are finished."""
+        if grid in self.selected:
+            return self.selected[grid]
         found: dict[str, dict[Any, None]] = {}
         for run in self.planned:
             for factor, level in run.factors.get(grid, {}).items():

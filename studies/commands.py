@@ -9,13 +9,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from callbacks.results import read_results
+from callbacks.results import read_failure, read_results
 from errors import InputError
 from studies.cost import in_words, seconds
 from studies.local_launcher import is_done, launch
 from studies.packing import Job, jobs_of
+from studies.second_stage import SecondStage, second_stage
 from studies.slurm_launcher import ClusterOptions, launch_on_slurm
-from studies.study import Study
+from studies.study import Run, Study
 
 
 def study_command(arguments: list[str]) -> None:
@@ -29,29 +30,12 @@ def study_command(arguments: list[str]) -> None:
         raise InputError(f"--copy is {options.copy}; it is for report, not for {options.command}.")
     if options.calibrate and options.command != "plan":
         raise InputError(f"--calibrate is for plan, not for {options.command}.")
-    cells = study.runs()
-    jobs = jobs_of(cells, processes)
-    threads = max(1, (os.cpu_count() or 1) // min(processes, len(jobs)))
     if options.command == "plan":
-        plan(study, jobs, runs, processes, threads, console)
+        plan(study, runs, processes, console)
         if options.calibrate:
-            from studies.calibration import calibrate
-
-            left = [run for job in jobs if not is_done(job, runs) for run in job.runs]
-            for found in calibrate(left, study.predict):
-                console.print(found.sentence, soft_wrap=True, highlight=False)
+            tell_measured_cost(study, runs, console)
     elif options.command == "run":
-        if options.launcher == "slurm":
-            cluster = ClusterOptions(options.partition, options.max_parallel, options.hours, options.cpus, options.gpus, options.tasks)
-            failures = launch_on_slurm(study, jobs, runs, cluster, console)
-        else:
-            failures = launch(study, jobs, runs, processes, threads, console)
-        done = sum(read_results(run.folder(runs)) is not None for run in cells)
-        console.print(f"{done} of {len(cells)} runs are done, in {runs}")
-        for failure in failures:
-            console.print(f"failed: {failure}", style="red", soft_wrap=True, markup=False)
-        if failures:
-            sys.exit(1)
+        run(study, runs, processes, options, console)
     else:
         from studies.report import build_report, write_files
         from studies.report_copy import check_place, write_copy
@@ -65,9 +49,74 @@ def study_command(arguments: list[str]) -> None:
             console.print(f"copy: {write_copy(report, Path(options.copy))}", soft_wrap=True)
 
 
-def plan(study: Study, jobs: list[Job], runs: Path, processes: int, threads: int, console: Console) -> None:
-    """List what there is to do, how it will be done, why, and what it will cost."""
-    table = Table(title=f"{study.name}: {sum(len(job.runs) for job in jobs)} runs", title_justify="left")
+def run(study: Study, runs: Path, processes: int, options: argparse.Namespace, console: Console) -> None:
+    """Do what is left of the grids, then of what selections choose from them. Given again, it goes on from wherever it was."""
+    cells = study.runs()
+    failures = _launch(study, cells, runs, processes, options, console)
+    waiting = []
+    if study.selections:
+        stage = second_stage(study, cells, runs)
+        waiting = [sentence for name in study.selections if (sentence := stage.waiting(name))]
+        if chosen := _further(cells, stage):
+            console.print(f"second stage: {len(stage.runs)} runs of {', '.join(study.selections)}, {len(chosen)} of them not in a grid")
+            failures += _launch(study, chosen, runs, processes, options, console)
+            cells = cells + chosen
+    done = sum(read_results(run.folder(runs)) is not None for run in cells)
+    console.print(f"{done} of {len(cells)} runs are done, in {runs}")
+    for run in cells:
+        reason = None if read_results(run.folder(runs)) else read_failure(run.folder(runs))
+        if reason is not None:
+            failures.append(f"{run.name}: {reason}; to try it again, delete {run.folder(runs)}")
+    for failure in failures + waiting:
+        console.print(f"failed: {failure}", style="red", soft_wrap=True, markup=False)
+    if failures or waiting:
+        sys.exit(1)
+
+
+def _launch(study: Study, cells: list[Run], runs: Path, processes: int, options: argparse.Namespace, console: Console) -> list[str]:
+    jobs = jobs_of(cells, processes)
+    if options.launcher == "slurm":
+        cluster = ClusterOptions(options.partition, options.max_parallel, options.hours, options.cpus, options.gpus, options.tasks)
+        return launch_on_slurm(study, jobs, runs, cluster, console)
+    return launch(study, jobs, runs, processes, _threads(jobs, processes), console)
+
+
+def _further(first: list[Run], stage: SecondStage) -> list[Run]:
+    """The runs of the second stage that are not those of a grid."""
+    names = {run.name for run in first}
+    return [run for run in stage.runs if run.name not in names]
+
+
+def _threads(jobs: list[Job], processes: int) -> int:
+    return max(1, (os.cpu_count() or 1) // min(processes, len(jobs)))
+
+
+def plan(study: Study, runs: Path, processes: int, console: Console) -> None:
+    """List what there is to do, how it will be done, why, and what it will cost; of a second stage, as much as is known."""
+    cells = study.runs()
+    _plan_jobs(study.name, jobs_of(cells, processes), runs, processes, console)
+    if study.selections:
+        stage = second_stage(study, cells, runs)
+        for name, selection in study.selections.items():
+            decided = f"; {waiting}" if (waiting := stage.waiting(name)) else ""
+            console.print(f"Then a second stage, {selection.in_words()}{decided}.", soft_wrap=True, highlight=False, markup=False)
+        if chosen := _further(cells, stage):
+            _plan_jobs(f"{study.name}, second stage", jobs_of(chosen, processes), runs, processes, console)
+    console.print(f"Start them with: python cli.py study run {study.path}", soft_wrap=True, highlight=False)
+
+
+def tell_measured_cost(study: Study, runs: Path, console: Console) -> None:
+    """What the runs that are left would take on this device, from some of their own steps."""
+    from studies.calibration import calibrate
+
+    left = [run for run in study.runs() if read_results(run.folder(runs)) is None]
+    for found in calibrate(left, study.predict):
+        console.print(found.sentence, soft_wrap=True, highlight=False)
+
+
+def _plan_jobs(title: str, jobs: list[Job], runs: Path, processes: int, console: Console) -> None:
+    threads = _threads(jobs, processes)
+    table = Table(title=f"{title}: {sum(len(job.runs) for job in jobs)} runs", title_justify="left")
     for heading in ("job", "runs", "done", "how", "why"):
         table.add_column(heading, justify="right" if heading in ("runs", "done") else "left")
     packs = [job for job in jobs if job.packed]
@@ -89,7 +138,7 @@ def plan(study: Study, jobs: list[Job], runs: Path, processes: int, threads: int
     )
     console.print(
         f"{sum(len(job.runs) for job in left)} runs are left to do in {len(left)} jobs, {processes} at a time with {threads} thread(s) each. "
-        f"Expected cost on this machine's CPU: {cost} (an estimate from the arithmetic).\nStart them with: python cli.py study run {study.path}",
+        f"Expected cost on this machine's CPU: {cost} (an estimate from the arithmetic).",
         soft_wrap=True,
         highlight=False,
     )

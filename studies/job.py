@@ -13,10 +13,12 @@ from typing import Any
 
 import torch
 
-from callbacks.results import read_results, write_atomically
+from callbacks.results import has_ended, write_atomically
 from errors import mistake_behind
 from studies.packing import Job
 from studies.study import Run
+
+DIVERGED = 3  # how a job's process ends of which some runs failed in a way that trying again would not mend
 
 
 def write_job(job: Job, folder: Path, runs: Path, predict: bool, threads: int, devices: int = 1) -> Path:
@@ -45,7 +47,7 @@ def do_job(path: Path) -> dict[str, str]:
         for run in sorted(runs, key=lambda run: run.name):
             if os.environ.get("SLURM_PROCID", "0") == "0":  # the other processes of a DDP run come along with the first
                 stack.enter_context(hold(run.folder(folder)))
-        if all(read_results(run.folder(folder)) for run in runs):
+        if all(has_ended(run.folder(folder)) for run in runs):
             return {}
         if content["packed"]:
             from studies.pack_job import run_pack
@@ -110,4 +112,4 @@ if __name__ == "__main__":
         sys.exit(f"error: {mistake}")
     for name, reason in failures.items():
         print(f"failed: {name}: {reason}")
-    sys.exit(3 if failures else 0)
+    sys.exit(DIVERGED if failures else 0)

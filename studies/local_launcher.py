@@ -12,8 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from callbacks.results import read_results
-from studies.job import write_job
+from callbacks.results import has_ended
+from studies.job import DIVERGED, write_job
 from studies.packing import Job
 from studies.study import Study
 
@@ -31,7 +31,7 @@ def study_folder(study: Study, runs: Path) -> Path:
 
 
 def is_done(job: Job, runs: Path) -> bool:
-    return all(read_results(run.folder(runs)) for run in job.runs)
+    return all(has_ended(run.folder(runs)) for run in job.runs)
 
 
 def _work_off(study: Study, left: list[Job], runs: Path, folder: Path, processes: int, threads: int, console: Console) -> list[str]:
@@ -52,7 +52,7 @@ def _work_off(study: Study, left: list[Job], runs: Path, folder: Path, processes
                 for process in [p for p in going if p.poll() is not None]:
                     job, path = going.pop(process)
                     finished += len(job.runs)
-                    if process.returncode:
+                    if process.returncode not in (0, DIVERGED):  # that runs diverged stands in their folders
                         failures.append(_failure(job, path, process.returncode))
                 share = sum(len(job.runs) * _share(path) for job, path in going.values())
                 bar.update(task, completed=finished + share)

@@ -41,6 +41,7 @@ _DETECTION: dict[str, tuple[str, Better]] = {"auroc": ("AUROC", "higher"), "aupr
 
 MEASURES = {
     "soft_nll": Measure("Soft NLL", "lower", unit="nats"),
+    "hard_nll": Measure("NLL of the majority class", "lower", unit="nats"),
     "kl": Measure("KL to annotators", "lower", unit="nats"),
     "soft_brier": Measure("Soft Brier", "lower"),
     "accuracy": Measure("Hard accuracy", "higher", unit="share of items"),
@@ -62,6 +63,7 @@ MEASURES = {
     "gradient_variance_mc": Measure("Label-sampling variance of the last-layer gradient, Monte Carlo"),
     "gradient_variance_mc_spearman": Measure("Gradient variance by Monte Carlo and annotator entropy (Spearman)"),
     "gradient_variance_gap": Measure("Gap between Monte Carlo and closed-form gradient variance", unit="share"),
+    "val_loss": Measure("Validation loss of the checkpoint", "lower", unit="nats"),
     "best_epoch": Measure("Epoch of the best validation soft NLL", digits=1),
     "epoch_within_5pct": Measure("First epoch within 5 % of the best validation soft NLL", digits=1),
     "best_val_soft_nll": Measure("Best validation soft NLL", "lower", unit="nats"),

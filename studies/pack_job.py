@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from callbacks.epoch_scores import EpochScores
 from callbacks.history import write_history
 from callbacks.prediction_table import write_predictions
-from callbacks.results import describe_run, read_results, write_atomically, write_results
+from callbacks.results import describe_run, read_results, write_atomically, write_failure, write_results
 from callbacks.training_dynamics import TrainingDynamics
 from datamodules import Mixup, VoteDataModule
 from lightning_modules.pack_member import EarlyStopping, Member
@@ -49,8 +50,9 @@ def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress
     failures = {}
     for member, owned in zip(members, owners, strict=True):
         for run in owned:
-            if member.failed:
+            if member.failed and run.config["trainer"]["max_epochs"] not in member.at_stop:  # a shorter run may have ended before
                 failures[run.name] = member.failed
+                write_failure(run.folder(folder), member.failed)
             elif read_results(run.folder(folder)) is None:  # what an earlier process finished is left as it is
                 write_member(member, run, run.folder(folder), predict)
     state.unlink(missing_ok=True)
@@ -75,7 +77,18 @@ def build_members(runs: list[Run]) -> tuple[list[Member], list[list[Run]]]:
         stops = tuple(sorted(run.config["trainer"]["max_epochs"] for run in owned))
         classifier = build_classifier(longest.config, data)
         strata = followed_strata(longest.config, data)
-        members.append(Member(classifier, data, bound, stops[-1], early_stopping(longest.config), stops, strata=strata))
+        members.append(
+            Member(
+                classifier,
+                data,
+                bound,
+                stops[-1],
+                early_stopping(longest.config),
+                stops,
+                strata=strata,
+                scored=scored_splits(longest.config),
+            )
+        )
         owners.append(owned)
     return members, owners
 
@@ -89,7 +102,7 @@ def _place(owned: list[Run]) -> tuple[int, bool]:
 def early_stopping(config: dict[str, Any]) -> EarlyStopping | None:
     for callback in config["trainer"].get("callbacks") or []:
         if not is_probe(callback):
-            return EarlyStopping(callback["init_args"]["patience"], callback["init_args"]["min_delta"])
+            return EarlyStopping(*(callback["init_args"][option] for option in ("patience", "min_delta", "monitor")))
     return None
 
 
@@ -101,13 +114,20 @@ def followed_strata(config: dict[str, Any], data: VoteDataModule) -> dict[str, T
     return {}
 
 
+def scored_splits(config: dict[str, Any]) -> tuple[str, ...]:
+    """The splits besides validation that EpochScores, where a run has it, follows."""
+    found = [build(callback) for callback in config["trainer"].get("callbacks") or [] if issubclass(class_of(callback), EpochScores)]
+    return found[0].splits if found else ()
+
+
 def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     """Checkpoint, config, history and, last of all, results: as if the run had been alone."""
     epochs = run.config["trainer"]["max_epochs"]
     best_epoch, state = member.at_stop.get(epochs, (member.best_epoch, member.best_state))
     checkpoint = best_checkpoint(folder)
     content = BytesIO()
-    torch.save({"state_dict": state, "epoch": best_epoch, "pytorch-lightning_version": version("lightning")}, content)
+    val_loss = member.history[best_epoch]["val/loss"]
+    torch.save({"state_dict": state, "epoch": best_epoch, "val_loss": val_loss, "pytorch-lightning_version": version("lightning")}, content)
     write_config(run.config, folder)
     write_atomically(checkpoint, content.getvalue())
     write_history(folder, member.history[:epochs])
@@ -121,7 +141,7 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
         metrics.update(*batch)  # in the batches of a solo run, for the same sums to the last bit
     if predict:
         write_predictions(folder, *predictions(network, data, np.arange(len(data.corpus.votes))), data.corpus.splits)
-    numbers, notes = {name: float(value) for name, value in metrics.compute().items()}, []
+    numbers, notes = {"val_loss": val_loss, **{name: float(value) for name, value in metrics.compute().items()}}, []
     for callback in run.config["trainer"].get("callbacks") or []:
         if is_probe(callback):
             findings = build(callback).examine(member.classifier, data, folder)

@@ -13,6 +13,7 @@ from studies.study import Run
 NETWORKS = {"SimpleFFN", "DeeperFFN", "MLPHead"}
 OPTIMIZERS = {"Adam", "AdamW", "SGD"}
 SCHEDULERS = {"CosineToEnd", "ReduceLROnPlateau"}
+LOSSES = {"val/loss", "val/soft_nll", "val/hard_nll"}  # that early stopping may follow
 PLAIN = {  # options of the trainer that a pack does not know: they must be left at their defaults
     "precision": (None, "32-true", "32"),
     "gradient_clip_val": (None,),
@@ -57,7 +58,7 @@ def why_alone(config: dict[str, Any]) -> str | None:
     for callback in trainer.get("callbacks") or []:
         if is_probe(callback):
             continue
-        if _class(callback) != "EarlyStopping" or callback["init_args"].get("monitor") != "val/soft_nll":
+        if _class(callback) != "EarlyStopping" or callback["init_args"].get("monitor") not in LOSSES:
             return f"the callback {_class(callback)} may look into training"
     for option, plain in PLAIN.items():
         if trainer.get(option) not in plain:

@@ -65,7 +65,7 @@ The `report` section of a study's YAML says what is in it. All entries but `name
 All of them take title, grid and where as tables do. Points, lines and histories take a list of metrics, too: one panel each (for histories with panels,
 one row of panels each, and panels may be left out). Seeds (the study's
 `paired` factors) are what means, SDs and pairs are over; any other factor must be shown or fixed, because a mean over it would mix
-different experiments. `studies.report_copy` writes a small copy to be kept in a repository.
+different experiments. What selections chose (`studies.selection`) is listed by itself. `studies.report_copy` writes a small copy to be kept in a repository.
 """
 
 from dataclasses import dataclass, field
@@ -87,6 +87,7 @@ from studies.listing import Listing, listing_csv, listing_markdown, listing_tex
 from studies.report_page import page
 from studies.report_section import Section
 from studies.section_reader import read_section
+from studies.selection_listing import selection_listings
 from studies.study import Study
 from studies.table_formats import to_csv, to_markdown, to_tex
 from studies.tables import Table, build_table
@@ -106,6 +107,7 @@ class Report:
     claims: list[Judged]
     datasets: list[Listing] = field(default_factory=list)
     changes: list[Listing] = field(default_factory=list)
+    selections: list[Listing] = field(default_factory=list)  # the options that selections chose
 
     @property
     def claims_listing(self) -> Listing | None:
@@ -115,7 +117,7 @@ class Report:
     @property
     def listings(self) -> list[Listing]:
         of_figures = [listing for drawn in self.figures for listing in drawn.listings]
-        return self.datasets + self.changes + of_figures + ([self.claims_listing] if self.claims_listing else [])
+        return self.datasets + self.selections + self.changes + of_figures + ([self.claims_listing] if self.claims_listing else [])
 
 
 def write_report(study: Study, runs: Path, out: Path) -> Path:
@@ -165,4 +167,6 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
         figures += drawn_comparison(spec, comparisons[spec.name], notes, spec.select(records), section)
     measured = Measured(collection, study.paired, errors, comparisons, section.label)
     claims = [judge(claim, measured) for claim in section.claims]
-    return Report(study, section, collection, tables, figures, claims, datasets, changes)
+    said = notices(list(collection.finished.values()), section.scale)
+    selections = selection_listings(study, collection.stage, section, said)
+    return Report(study, section, collection, tables, figures, claims, datasets, changes, selections)

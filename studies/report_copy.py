@@ -76,7 +76,7 @@ def _readme(report: "Report", out: Path) -> str:
     path = _as_given(study.path)
     commands = [f"python cli.py study run {path}", f"python cli.py study report {path} --copy {_as_given(out)}"]
     parts.append("\n".join(["How it was produced:", "", *(f"    {command}" for command in commands)]))
-    parts += [part for listing in report.datasets for part in _listing(listing)]
+    parts += [part for listing in (*report.datasets, *report.selections) for part in _listing(listing)]
     for table in report.tables:
         body = to_markdown(table, section).split("\n\n", 2)[2].strip()
         said = " ".join(table_caption(table, section))

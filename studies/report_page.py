@@ -53,7 +53,7 @@ def page(report: "Report") -> str:
         )
     if report.section.comment:
         parts.append(f"<p>{html.escape(report.section.comment)}</p>")
-    parts += map(_listing_section, report.datasets)
+    parts += map(_listing_section, (*report.datasets, *report.selections))
     for table in report.tables:
         parts.append(f"<section><h2>{html.escape(table.spec.title)}</h2>{to_html(table, report.section)}")
         files = f"Files: tables/{table.spec.name}.md, .csv and .tex."

@@ -27,6 +27,8 @@ LEARNING = (
 )
 # Where files lie and who reads them does not change a run either.
 PLACES = ("root", "cache", "num_workers")
+# Options that came later than runs which are worth keeping: left at their defaults they are not named, so that those runs keep theirs.
+LATER = {"monitor": "val/soft_nll"}
 
 
 def identity(config: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
     return {
         "seed": config.get("seed_everything"),
         "data": {**data, "init_args": {k: v for k, v in data.get("init_args", {}).items() if k not in PLACES}},
-        "model": config["model"],
+        "model": {name: value for name, value in config["model"].items() if LATER.get(name, ...) != value},
         "trainer": {name: trainer.get(name) for name in LEARNING},
         "callbacks": [c for c in callbacks if not str(c.get("class_path", "")).startswith("callbacks.")],
     }

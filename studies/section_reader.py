@@ -47,8 +47,9 @@ class _Reader:
         checks.unique([claim.id for claim in claims], "report.claims")
         files = [part.name for part in (*datasets, *tables, *changes, *compared)] + ["claims"] * bool(claims)
         files += [f"{spec.name}-{what}" for spec in figures if spec.kind == "target_error" for what in ("spearman", "bins")]
+        files += [f"{name}-options" for name in self.study.selections]
         checks.unique(files, "report")
-        known = {str(level) for grid in self.study.grids for levels in self.collection.levels(grid).values() for level in levels}
+        known = {str(level) for grid in self.study.grid_names for levels in self.collection.levels(grid).values() for level in levels}
         labels = checks.mapping(content.get("labels") or {}, "report.labels", known)
         scale, comment = (str(content.get(key) or "") for key in ("scale", "comment"))
         return Section(tables, figures, compared, claims, scale, comment, labels, datasets, changes)
@@ -179,7 +180,7 @@ class _Reader:
         if not re.fullmatch(r"[\w-]+", str(entry["name"])):
             checks.wrong(f"{key}.name", f"is {entry['name']}; it names files, so it must be letters, digits, _ and -")
         grid = entry.setdefault("grid", next(iter(self.study.grids)))
-        checks.one_of(grid, self.study.grids, f"{key}.grid")
+        checks.one_of(grid, self.study.grid_names, f"{key}.grid")
         levels = self.collection.levels(grid)
         entry["where"], entry["levels"] = chosen_levels(checks, entry.get("where"), levels, f"{key}.where")
         entry["planned_units"] = math.prod(len(entry["levels"][factor]) for factor in self.study.paired if factor in levels)

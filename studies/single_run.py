@@ -84,7 +84,7 @@ class PluralityCLI(LightningCLI):
         folder = best_checkpoint(self.run_dir).parent
         checkpoints = {"dirpath": folder, "auto_insert_metric_name": False, "enable_version_counter": False}
         self.trainer_defaults["callbacks"] = [
-            ModelCheckpoint(filename="best", monitor="val/soft_nll", **checkpoints),
+            ModelCheckpoint(filename="best", monitor="val/loss", **checkpoints),
             ModelCheckpoint(filename="last", **checkpoints),
             History(),
             UncertaintyFigures(),

@@ -10,10 +10,13 @@ import yaml
 
 from errors import InputError, OptionError
 from studies.configuration import differences, resolve, with_changes
+from studies.factor_levels import Levels
 from studies.runs import run_name
+from studies.section_checks import Checks
+from studies.selection import Selection, SelectionReader
 
 NEEDED = {"name", "configs", "grids"}
-KEYS = {"name", "title", "configs", "options", "grids", "paired", "predict", "report"}
+KEYS = {"name", "title", "configs", "options", "grids", "selections", "paired", "predict", "report"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,10 @@ class Study:
     paired: list[str] = field(default_factory=lambda: ["seed_everything"])
     predict: bool = False  # also keep every run's predictions, item by item
     report: dict[str, Any] = field(default_factory=dict)
+    selections: dict[str, Selection] = field(
+        default_factory=dict
+    )  # further grids, whose runs depend on results: see `studies.second_stage`
+    _resolved: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def load(cls, path: str | Path) -> "Study":
@@ -63,22 +70,41 @@ class Study:
                 raise InputError(
                     f"{path}: the grid {grid} is empty{f' ({empty[0]} has no levels)' if empty else ''}; a grid needs factors with levels."
                 )
-        return cls(path=path, **content)
+        selections, levels = content.pop("selections", None) or {}, {name: _all_levels(grid) for name, grid in content["grids"].items()}
+        reader = SelectionReader(Checks(path), levels, lambda factor, options: list(_levels(factor, options)))
+        if not isinstance(selections, dict):
+            reader.checks.wrong("selections", "must have entries, each with a name")
+        return cls(path=path, selections={str(name): reader.read(str(name), entry) for name, entry in selections.items()}, **content)
+
+    @property
+    def grid_names(self) -> list[str]:
+        return [*self.grids, *self.selections]
+
+    def levels(self, grid: str) -> Levels:
+        """The levels of every factor of a grid or selection, in the order of the YAML."""
+        return self.selections[grid].levels if grid in self.selections else _all_levels(self.grids[grid])
 
     def runs(self) -> list[Run]:
-        """Every distinct run, in the order of the YAML."""
+        """Every distinct run of the grids, in the order of the YAML. Those of selections depend on these."""
         found: dict[str, Run] = {}
         for grid in self.grids:
-            for name, config, levels in self._cells(grid):
+            for name, config, levels in self._cells(grid, self.grids[grid]):
                 run = found.setdefault(name, Run(name, config, {}))
                 run.factors[grid] = levels
         return list(found.values())
 
-    def _cells(self, grid: str):
+    def again(self, selection: Selection, winner: Run):
+        """The runs that a winning cell is run again as: name, config, and levels of the selection's own factors."""
+        levels = winner.factors[selection.grid]
+        cell = {factor: {levels[factor]: _levels(factor, all_)[levels[factor]]} for factor, all_ in self.grids[selection.grid].items()}
+        for name, config, factors in self._cells(selection.name, cell | selection.then):
+            yield name, config, {factor: factors[factor] for factor in selection.levels}
+
+    def _cells(self, grid: str, content: dict[str, Any]):
         """Expand one grid. Each level is parsed once, not once per cell; only factors that touch the same option are parsed together."""
         fixed = [option for path in self.configs for option in ("--config", path)] + _arguments(self.options)
         base = self._resolve(fixed, grid, {})
-        factors = {name: _levels(name, levels) for name, levels in self.grids[grid].items()}
+        factors = {name: _levels(name, levels) for name, levels in content.items()}
         alone = {
             (name, label): change
             for name, levels in factors.items()
@@ -121,8 +147,11 @@ class Study:
         return combined
 
     def _resolve(self, options: list[str], grid: str, levels: dict[str, Any]) -> dict[str, Any]:
+        key = tuple(options)
         try:
-            return resolve(options)
+            if key not in self._resolved:
+                self._resolved[key] = resolve(options)
+            return self._resolved[key]
         except OptionError as error:
             where = f", {', '.join(f'{name} = {label}' for name, label in levels.items())}" if levels else ""
             raise InputError(f"{self.path}, grid {grid}{where}: {error}") from error
@@ -151,6 +180,10 @@ def merged(base: Any, changes: Any) -> Any:
     if not isinstance(base, dict) or not isinstance(changes, dict):
         return changes
     return {**base, **{key: merged(base.get(key), value) for key, value in changes.items()}}
+
+
+def _all_levels(grid: dict[str, Any]) -> Levels:
+    return {factor: list(_levels(factor, levels)) for factor, levels in grid.items()}
 
 
 def _levels(name: str, levels: Any) -> dict[Any, dict[str, Any]]:

@@ -41,7 +41,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_results_hold_every_metric_and_what_they_depend_on(finished: Path):
     results = json.loads((finished / "results.json").read_text())
     assert set(results["metrics"]) == {
-        "soft_nll", "kl", "soft_brier", "accuracy", "entropy_spearman", "entropy_pearson", "ece", "ece_annotators",
+        "soft_nll", "hard_nll", "val_loss", "kl", "soft_brier", "accuracy", "entropy_spearman", "entropy_pearson", "ece", "ece_annotators",
         "smooth_ece", "smooth_ece_annotators", "brier_reliability", "brier_resolution", "brier_uncertainty",
     }  # fmt: skip
     assert (results["seed"], results["delivery"], results["dataset"]) == (0, {"name": "Multipass"}, "Digits")

@@ -37,7 +37,7 @@ def test_every_epoch_is_kept_as_it_was_logged(fitted: Path):
     assert epochs
     assert [row["epoch"] for row in epochs] == [0, 1, 2, 3]
     logged = EventAccumulator(str(fitted)).Reload()
-    for name in ("train/loss", "val/soft_nll", "val/kl", "val/soft_brier", "val/accuracy"):
+    for name in ("train/loss", "val/loss", "val/soft_nll", "val/hard_nll", "val/kl", "val/soft_brier", "val/accuracy"):
         assert [row[name] for row in epochs] == pytest.approx([event.value for event in logged.Scalars(name)], rel=1e-6)
     assert len({row["val/soft_nll"] for row in epochs}) == 4
     half_cosine = [0.5e-3 * (1 + torch.cos(torch.tensor(torch.pi * epoch / 4)).item()) for epoch in range(4)]

@@ -28,6 +28,7 @@ def every_value(probs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.T
     parts = functional.brier_decomposition(probs, targets)
     return {
         "soft_nll": functional.soft_nll(probs, targets),
+        "hard_nll": torch.nn.functional.nll_loss(probs.double().clamp_min(1e-300).log(), targets.argmax(-1)),
         "kl": functional.kl_divergence(probs, targets),
         "soft_brier": functional.soft_brier(probs, targets),
         "accuracy": functional.hard_accuracy(probs, targets),
@@ -95,7 +96,7 @@ def test_mean_metrics_are_the_cheap_part_of_every_metric():
     collection = metrics.mean_metrics("val/")
     collection.update(probs, targets)
     expected = every_value(probs, targets)
-    assert_same(collection.compute(), {f"val/{name}": expected[name] for name in ("soft_nll", "kl", "soft_brier", "accuracy")})
+    assert_same(collection.compute(), {f"val/{name}": expected[name] for name in ("soft_nll", "hard_nll", "kl", "soft_brier", "accuracy")})
 
 
 UNANIMOUS = torch.eye(3, dtype=torch.float64)

@@ -1,11 +1,15 @@
 """Which runs train together, and why the others do not."""
 
+import itertools
+import json
 from pathlib import Path
 
 import pytest
 
+from callbacks.results import read_failure, read_results
+from lightning_modules.pack_member import Member
 from studies.configuration import resolve
-from studies.pack_job import early_stopping
+from studies.pack_job import build_members, early_stopping, run_pack
 from studies.packing import jobs_of, why_alone, without_epochs
 from studies.runs import run_name
 from studies.study import Run
@@ -67,6 +71,45 @@ def test_runs_that_differ_in_their_length_alone_stay_in_one_pack():
     jobs = jobs_of(runs, processes=2)
     assert sorted(len(job.runs) for job in jobs) == [3, 6]
     assert all(len({r.config["seed_everything"] for r in job.runs}) == len(job.runs) / 3 for job in jobs)
+
+
+def test_an_exhaustive_grid_packs_by_batch_size_alone_and_reads_three_lengths_off_one_member():
+    plateau = json.dumps({"class_path": "torch.optim.lr_scheduler.ReduceLROnPlateau", "init_args": {"factor": 0.5}})
+    stop = ["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor", "val/loss", "--trainer.callbacks+=EpochScores"]
+    deliveries = (["--data.delivery", "SoftLabels"], ["--data.delivery", "MajorityVote", "--model.monitor", "val/hard_nll"])
+    factors = [
+        deliveries,
+        [["--model.optimizer.lr", lr, "--model.optimizer.weight_decay", decay] for lr, decay in (("1e-3", "0"), ("1e-4", "1e-4"))],
+        [[], ["--model.scheduler", plateau]],
+        [["--data.batch_size", size] for size in ("8", "32")],
+        [["--trainer.max_epochs", epochs] for epochs in ("10", "15", "20")],
+    ]
+    runs = [run(*stop, *(word for words in cell for word in words)) for cell in itertools.product(*factors)]
+    jobs = jobs_of(runs, processes=1)
+    assert [len(job.runs) for job in jobs] == [24, 24]
+    for job in jobs:
+        assert len({r.config["data"]["init_args"]["batch_size"] for r in job.runs}) == 1
+        members, owners = build_members(job.runs)
+        assert len(members) == 8
+        assert {len(owned) for owned in owners} == {3}
+        assert {member.stops for member in members} == {(10, 15, 20)}
+        assert sorted(member.classifier.monitor for member in members) == ["val/hard_nll"] * 4 + ["val/soft_nll"] * 4
+        assert {member.early_stopping.monitor for member in members if member.early_stopping} == {"val/loss"}
+        assert {member.scored for member in members} == {("train", "test")}
+
+
+def test_a_run_that_ended_before_its_longer_twin_diverged_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    whole = Member.end_epoch
+
+    def diverging(self, scores, weights):
+        whole(self, {**scores, "train/loss": float("nan")} if len(self.history) == 2 else scores, weights)
+
+    monkeypatch.setattr(Member, "end_epoch", diverging)
+    short, long = run("--trainer.max_epochs", "2"), run("--trainer.max_epochs", "4")
+    assert list(run_pack([short, long], tmp_path, tmp_path / "pack.pt", False, lambda share: None)) == [long.name]
+    assert read_results(short.folder(tmp_path))
+    assert read_results(long.folder(tmp_path)) is None
+    assert "epoch 2" in (read_failure(long.folder(tmp_path)) or "")
 
 
 def test_the_cut_and_the_names_depend_on_the_study_alone():
