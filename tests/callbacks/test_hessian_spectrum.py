@@ -18,6 +18,7 @@ from datamodules import Digits
 from errors import InputError
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import SimpleFFN
+from randomness import some_of
 from tests.callbacks.test_hessian_product import cut, dense_hessian, small_problem
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +98,17 @@ def test_the_slice_is_that_of_high_disagreement(data: Digits, classifier: Annota
     assert findings.metrics["hessian_max_high"] != findings.metrics["hessian_max"]
 
 
+def test_a_sample_is_measured_as_if_it_were_all(data: Digits, classifier: AnnotatorClassifier, monkeypatch: pytest.MonkeyPatch):
+    findings = HessianSpectrum(most_items=50, seed=3).examine(classifier, data)
+    assert findings.tables["hessian_density"]["items"] == findings.tables["hessian_density_high"]["items"] == 50
+    chosen = some_of(data.rows("test"), 50, 3)
+    assert set(chosen) < set(data.rows("test"))
+    assert (np.diff(chosen) > 0).all()
+    monkeypatch.setattr(data, "rows", lambda split: chosen)
+    assert HessianSpectrum(seed=3).examine(classifier, data).metrics["hessian_max"] == findings.metrics["hessian_max"]
+    assert HessianSpectrum(most_items=50, seed=4).examine(classifier, data).tables["hessian_density"]["items"] == 50
+
+
 def test_a_tolerance_that_is_not_reached_is_reported_with_its_residual(data: Digits, classifier: AnnotatorClassifier):
     findings = HessianSpectrum(tolerance=1e-7, trace_tolerance=1e-7, least_steps=2, most_products=4).examine(classifier, data)
     assert findings.metrics["hessian_converged"] == 0
@@ -115,7 +127,8 @@ def test_weights_that_are_not_numbers(data: Digits, classifier: AnnotatorClassif
 
 
 @pytest.mark.parametrize(
-    "options", [{"tolerance": 0.0}, {"trace_tolerance": 1.5}, {"least_steps": 0}, {"most_products": 0}, {"micro_batch": -1}]
+    "options",
+    [{"tolerance": 0.0}, {"trace_tolerance": 1.5}, {"least_steps": 0}, {"most_products": 0}, {"micro_batch": -1}, {"most_items": 0}],
 )
 def test_options_out_of_range(options: dict):
     with pytest.raises(InputError, match=re.escape(f"HessianSpectrum's {next(iter(options))} is")):

@@ -21,6 +21,7 @@ from callbacks.ood_scores import SCORES
 from cli import main
 from datamodules import CIFAR10H
 from datamodules.ood_sets import PUBLISHED
+from errors import InputError
 from lightning_modules.networks import LeNet, SimpleFFN
 from studies.build import build
 from studies.configuration import resolve
@@ -135,6 +136,14 @@ def test_one_pass_over_each_dataset_feeds_every_score_and_odin_adds_one(data: Pa
         findings = OODScores(sets=[noise], k=3, scores=scores).examine(classifier_of(data, Counting), data)
         assert Counting.seen == expected
         assert len(findings.metrics) == 3 * len(scores)
+
+
+def test_a_sample_of_each_set(data: Patches, noise: str):
+    few, all_ = (OODScores(sets=[noise], scores=["msp"], most_items=most).examine(classifier_of(data), data) for most in (7, None))
+    legends = [findings.figures["ood_noise"].legends[0].get_texts()[1].get_text() for findings in (few, all_)]
+    assert legends == ["noise (7)", f"noise ({NOISE})"]
+    with pytest.raises(InputError, match="OODScores's most_items is 0"):
+        OODScores(sets=[noise], most_items=0)
 
 
 def test_nothing_is_computed_where_no_set_is_there(data: Patches, tmp_path: Path):

@@ -89,6 +89,20 @@ def test_results_name_the_embedder_and_the_cache_is_no_part_of_a_run(small_cifar
     assert run_name(resolve(chosen)) == run.name != run_name(resolve([*chosen, "--data.embedder.pixels", "96"]))
 
 
+def test_images_from_elsewhere_are_embedded_and_standardised_as_the_data_are(small_cifar: Path, cache: Path, tmp_path: Path):
+    """A set that holds the data's own images must come out as the data's own inputs."""
+    data = frozen(small_cifar, cache)
+    assert data.corpus
+    same = tmp_path / "same.bin"
+    same.write_bytes((small_cifar / CIFAR10H.IMAGES.path).read_bytes())
+    torch.testing.assert_close(data.foreign_inputs(str(same), str(small_cifar)), data.corpus.inputs)
+    same.unlink()
+    assert data.foreign_inputs(str(same), str(small_cifar)).shape == (60, 1280)  # read once for all members of a pack
+    raw = frozen(small_cifar, cache, standardize=False)
+    (tmp_path / "again.bin").write_bytes((small_cifar / CIFAR10H.IMAGES.path).read_bytes())
+    assert torch.equal(raw.foreign_inputs(str(tmp_path / "again.bin"), ""), raw.corpus.inputs)  # pyright: ignore
+
+
 def test_packed_as_alone(small_cifar: Path, cache: Path, tmp_path: Path):
     chosen = options(small_cifar, cache)
     configs = [resolve([*chosen, "--seed_everything", seed]) for seed in ("0", "1")]
