@@ -18,7 +18,7 @@ from studies.build import build_classifier, build_data, class_of
 from studies.cost import forward_flops, in_words, shared_part, training_batches
 from studies.study import Run
 
-WARM_UP = 3  # steps that are not timed: kernels are chosen and memory is taken in them
+WARM_UP = 1  # step that is not timed: kernels are chosen and memory is taken in it
 PRODUCTS = (
     60  # Hessian-vector products of a run over its test items and those of high disagreement, about as many as were counted on CIFAR-10H
 )
@@ -55,7 +55,7 @@ class Calibration:
         )
 
 
-def calibrate(runs: list[Run], predict: bool, steps: int = 10) -> list[Calibration]:
+def calibrate(runs: list[Run], predict: bool, steps: int = 4) -> list[Calibration]:
     """Time some steps of each shape of run among these, alone on the first device that there is, as Lightning would choose it."""
     shapes: dict[str, list[Run]] = {}
     for run in runs:

@@ -61,7 +61,7 @@ MEASURES = {
     "gradient_variance": Measure("Label-sampling variance of the last-layer gradient"),
     "gradient_variance_spearman": Measure("Gradient variance and annotator entropy (Spearman)"),
     "gradient_variance_mc": Measure("Label-sampling variance of the last-layer gradient, Monte Carlo"),
-    "gradient_variance_mc_spearman": Measure("Gradient variance by Monte Carlo and annotator entropy (Spearman)"),
+    "gradient_variance_mc_spearman": Measure("Monte Carlo variance and annotator entropy (Spearman)"),
     "gradient_variance_gap": Measure("Gap between Monte Carlo and closed-form gradient variance", unit="share"),
     "val_loss": Measure("Validation loss of the checkpoint", "lower", unit="nats"),
     "best_epoch": Measure("Epoch of the best validation soft NLL", digits=1),
