@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from matplotlib import image
 from matplotlib.figure import Figure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -141,9 +142,9 @@ def test_a_tested_run_gets_its_panel_also_from_two_processes(tmp_path: Path):
     assert json.loads((run_dir / "results.json").read_text()) | {"notes": []} == plain, "a panel changed what was measured"
     assert "test/grad_cam" in EventAccumulator(str(run_dir)).Reload().Tags()["images"]
     panel = run_dir / "figures" / "grad_cam.png"
-    alone = panel.read_bytes()
+    alone = image.imread(panel)
     panel.unlink()
     ddp = ["--trainer.devices", "2", "--trainer.strategy", "ddp"]
     done = subprocess.run([sys.executable, ROOT / "cli.py", "test", *options, *PROBE, *ddp], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert panel.read_bytes() == alone
+    np.testing.assert_allclose(image.imread(panel), alone, atol=2 / 255)  # shares are convolved in other batches, so last bits may differ

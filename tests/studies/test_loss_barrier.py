@@ -58,8 +58,9 @@ def score(network: nn.Module) -> float:
 def test_the_ends_are_the_networks_own_losses(make):
     found = line(make)
     assert (found.alphas[0], found.alphas[-1], len(found.alphas)) == (0, 1, 11)
-    assert found.plain[0] == pytest.approx(score(seeded(make, 0)), abs=1e-12)
-    assert found.plain[-1] == pytest.approx(score(seeded(make, 1)), abs=1e-12)
+    # single precision: how a matrix product is rounded depends on the processor and on where the batches are cut
+    assert found.plain[0] == pytest.approx(score(seeded(make, 0)), abs=1e-7)
+    assert found.plain[-1] == pytest.approx(score(seeded(make, 1)), abs=1e-7)
 
 
 @pytest.mark.parametrize("make", [perceptron, normalised])
@@ -67,7 +68,8 @@ def test_a_network_and_itself_have_no_barrier(make):
     state = seeded(make, 0).state_dict()
     found = loss_line(seeded(make, 1), state, state, batches(), batches())
     assert len(set(found.plain)) == 1
-    assert (found.barrier, found.reestimated_barrier) == (0, None if make is perceptron else 0)
+    assert found.barrier == pytest.approx(0, abs=1e-12)
+    assert found.reestimated_barrier == (None if make is perceptron else pytest.approx(0, abs=1e-12))
 
 
 def test_a_convex_loss_never_rises_above_the_line_between_its_ends():
