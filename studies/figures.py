@@ -72,6 +72,8 @@ def _points(spec: FigureSpec, records: list[Record], section: Section, paired: l
         axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=_axis(metric, spec))
         axes.tick_params(axis="y", length=0)
         axes.xaxis.set_major_locator(MaxNLocator(6 if len(places) == 1 else 4))
+    if all(isinstance(row, int | float) for row in rows):  # numbers do not say what they are
+        places[0].set_ylabel(factor_name(spec.rows))
     return figure, _note_missing([row for row in rows if not any(len(values[metric, row]) for metric in spec.metrics)], section)
 
 
