@@ -33,7 +33,7 @@ TABLES = [
     ),
 ]
 FIGURES = [*(f"figure{n}" for n in (1, 2, 3, 4, 5, 6, 7, 8, 10)), "networks-barrier", "networks-cka"]
-OF_MAPS = ["networks-grad_cam", "networks-grad_cam_high"]  # Figure 9
+OF_MAPS = ["networks-grad_cam"]  # Figure 9; on so few items no two seeds share one of high entropy, so that slice is not drawn
 
 
 @pytest.fixture
