@@ -6,8 +6,18 @@ from inspect import isabstract
 
 import numpy as np
 
+LONGEST = 900  # characters of a message
 
-class InputError(ValueError):
+
+class _OneLine(ValueError):
+    """Messages quote what files hold, so whatever a file holds they stay one line, of a length to read, and no command to a terminal."""
+
+    def __init__(self, message: str):
+        line = "".join(character if character.isprintable() else " " for character in message)
+        super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} … {line[-LONGEST // 3 :]}")
+
+
+class InputError(_OneLine):
     """A mistake in what the user gave (a file, a row, an option). `cli.py` prints it without a traceback.
 
     >>> raise InputError("data.batch_size is 0; it must be at least 1.")
@@ -16,7 +26,7 @@ class InputError(ValueError):
     """
 
 
-class OptionError(ValueError):
+class OptionError(_OneLine):
     """A mistake in an option's name or type, found while parsing."""
 
 
@@ -38,6 +48,16 @@ def name_rows(rows: Sequence[int] | np.ndarray, shown: int = 3) -> str:
     listed = ", ".join(str(int(row)) for row in rows[:shown])
     more = f" and {len(rows) - shown} more" if len(rows) > shown else ""
     return f"row{'s' if len(rows) > 1 else ''} {listed}{more}"
+
+
+def name_some(names: Sequence[str], total: int | None = None, shown: int = 3) -> str:
+    """The first few of `total` names, for the same reason.
+
+    >>> name_some(["a", "b", "c", "d"], total=9)
+    'a, b, c and 6 more'
+    """
+    total = len(names) if total is None else total
+    return ", ".join(names[:shown]) + (f" and {total - shown} more" if total > shown else "")
 
 
 # What `parse_error` makes of an inner parser's report; the outer parser's report quotes it and adds a key in front.
@@ -62,12 +82,14 @@ def parse_error(message: str, choices: dict[str, type]) -> str:
     given = re.search(r"(?:import path string: |Given value: |Got value: )(.+)", message)
     types = list(dict.fromkeys(re.findall(r"Expected a <class '(?:[\w.]+\.)?(\w+)'>", message)))
     if not keys or not given:
-        return " ".join(message.split())
+        return " ".join(message.split()).rstrip(".:") + "."
     base = choices.get(keys[0].rsplit(".")[-1])
     allowed = f"one of {', '.join(sorted(_descendants(base)))}" if base else " or ".join(types).replace("NoneType", "null")
     return f"{keys[0]} is {given.group(1).strip()}, which is not {allowed or 'allowed'}."
 
 
 def _descendants(base: type) -> set[str]:
-    found = {child.__name__ for child in base.__subclasses__() if not child.__name__.startswith("_") and not isabstract(child)}
+    found = {
+        child.__name__ for child in base.__subclasses__() if not child.__name__.startswith(("_", "LazyInstance_")) and not isabstract(child)
+    }
     return found.union(*(_descendants(child) for child in base.__subclasses__()))

@@ -92,7 +92,7 @@ def read_subset(path: Path, task: Task, template: str) -> tuple[list[str], list[
         table["uid"],
         ([value if isinstance(value, dict) else {} for value in table[name]] for name in ("label_counter", "example")),
     )
-    refuse([row for row, uid in enumerate(ids) if not uid], path, "no uid", "every item needs one")
+    refuse([row for row, uid in enumerate(ids) if not isinstance(uid, str) or not uid], path, "no uid", "every item needs one")
     first = {uid: row for row, uid in reversed(list(enumerate(ids)))}
     refuse([row for row, uid in enumerate(ids) if first[uid] != row], path, "the uid of an earlier row", "two items must not share an id")
     for field in task.fields:

@@ -1,12 +1,9 @@
 """Embeddings of a whole dataset, kept on disk: made once, in shards that survive any interruption, and checked whenever they are read."""
 
-import fcntl
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +15,7 @@ from tqdm import tqdm
 
 from datamodules.embedders.embedder import Embedder, Inputs
 from errors import InputError, name_rows
+from kept_files import only_one, write_atomically
 
 
 def embed_all(embedder: Embedder, inputs: Inputs, folder: str | os.PathLike, chunk: int = 256) -> Tensor:
@@ -36,7 +34,7 @@ def embed_all(embedder: Embedder, inputs: Inputs, folder: str | os.PathLike, chu
     shards = [Shard(place, slice(start, min(start + chunk, len(inputs))), origin) for start in range(0, len(inputs), chunk)]
     if all(shard.read_into(values) for shard in shards):
         return values
-    with _only_one(place):
+    with only_one(place, "makes the embeddings"):
         missing = [shard for shard in shards if not shard.read_into(values)]  # another process may have made some meanwhile
         if missing:
             _make(embedder, inputs, missing, values, place)
@@ -85,31 +83,11 @@ class Shard:
 
     def write(self, found: Tensor) -> None:
         content = save({"embeddings": found}, metadata={**self.origin, "values": _digest(found)})
-        partial = self.path.with_suffix(f".{os.getpid()}.part")
-        with open(partial, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, self.path)
+        write_atomically(self.path, content)
 
 
 def _digest(values: Tensor) -> str:
     return hashlib.sha256(values.contiguous().numpy().data).hexdigest()
-
-
-@contextmanager
-def _only_one(place: Path) -> Iterator[None]:
-    """Hold the folder against other processes; the lock ends with the process, however it ends."""
-    place.mkdir(parents=True, exist_ok=True)
-    with open(place / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"another process makes the embeddings in {place}; waiting for it", flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        for rest in place.glob("*.part"):  # of a process that was killed while writing
-            rest.unlink()
-        yield
 
 
 def _make(embedder: Embedder, inputs: Inputs, missing: list[Shard], values: Tensor, place: Path) -> None:

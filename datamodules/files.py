@@ -2,18 +2,24 @@
 
 import gzip
 import hashlib
+import math
 import os
-import tarfile
-import zipfile
+import warnings
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
+from typing import Literal
 
 import numpy as np
 import pooch
 
+from datamodules.archives import take_from_tar, take_from_zip
 from errors import InputError
+from kept_files import only_one
+
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}  # of .npy files, by their version
 
 
 class AbsentFile(InputError):
@@ -54,16 +60,34 @@ def fetch(root: str | os.PathLike, file: PublishedFile) -> Path:
     """Where the file lies below `root`, after a download where it was absent; a file that lies there already is not looked into."""
     path = Path(root) / file.path
     if not path.exists():
-        _download(path, file)
+        with only_one(path.parent, "is downloading"):
+            if not path.exists():  # of several processes the first fetches it for all
+                _download(path, file)
     return path
 
 
 def read_array(path: Path) -> np.ndarray:
     """A .npy file; one that would need unpickling, and so could run code, is refused."""
+    shape, order, kind, start = array_header(path)
+    return np.fromfile(path, kind, offset=start).reshape(shape, order=order)
+
+
+def array_header(path: Path) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype, int]:
+    """Shape, order and kind of the numbers in a .npy file, and where they begin. What the header announces is compared with the file's size, so
+    that no memory is taken for what is not there."""
     try:
-        return np.load(path, allow_pickle=False)
-    except ValueError as error:
-        raise InputError(f"{path} is not a plain array of numbers in .npy format; nothing in it was loaded.") from error
+        with open(path, "rb") as stream, warnings.catch_warnings(action="ignore"):  # of a header that Python 2 wrote
+            shape, by_columns, kind = HEADERS[np.lib.format.read_magic(stream)](stream)
+            start = stream.tell()
+    # a header is read as an expression of Python, hence the last four; it is short, so the memory is that of the parser's stack
+    except (OSError, KeyError, ValueError, TypeError, SyntaxError, TokenError, RecursionError, MemoryError) as error:
+        raise InputError(f"{path} is not an array in .npy format; nothing in it was loaded.") from error
+    if kind.kind not in "biuf" or kind.shape:
+        raise InputError(f"{path} is not a plain array of numbers but of {kind}; nothing in it was loaded.")
+    held, announced = path.stat().st_size - start, math.prod(shape) * kind.itemsize
+    if held != announced or min(shape, default=0) < 0:
+        raise InputError(f"{path} holds {held} bytes of data, but its header announces {announced}; it was cut short or altered.")
+    return shape, "F" if by_columns else "C", kind, start
 
 
 def sha256(path: Path) -> str:
@@ -89,34 +113,13 @@ def _download(path: Path, file: PublishedFile) -> None:
             f"{path} is absent and {file.url} could not be downloaded ({type(error).__name__}); put the file there by hand."
         ) from error
     if file.member is not None:
-        _extract_zipped(Path(fetched), file, path)
+        try:
+            take_from_zip(Path(fetched), file.member, path)
+        except InputError as error:
+            raise AbsentFile(
+                f"{path} is absent and what {file.url} gave is no archive with {file.member}; put the file there by hand."
+            ) from error
+        finally:
+            os.unlink(fetched)  # it is not kept: nothing could tell later whether it is whole
     elif file.archive_sha256 is not None and path.suffix != ".gz":
-        _extract(Path(fetched), file.path, path)
-
-
-def _extract(archive: Path, member: str, path: Path) -> None:
-    """Write one named member of a tar archive to `path`: nothing in the archive can choose where it lands."""
-    partial = path.with_name(path.name + ".part")
-    with tarfile.open(archive) as tar:
-        source = tar.extractfile(member)
-        if source is None:
-            raise InputError(f"{archive} does not hold {member}; it is not the published archive.")
-        with source, open(partial, "wb") as target:
-            while chunk := source.read(1 << 20):
-                target.write(chunk)
-    os.replace(partial, path)
-
-
-def _extract_zipped(archive: Path, file: PublishedFile, path: Path) -> None:
-    """Write one named member of a zip archive to `path`. The archive is not kept: nothing could tell later whether it is whole."""
-    partial = path.with_name(path.name + ".part")
-    try:
-        with zipfile.ZipFile(archive) as zipped:
-            partial.write_bytes(zipped.read(str(file.member)))
-    except (zipfile.BadZipFile, KeyError, zlib.error) as error:
-        raise AbsentFile(
-            f"{path} is absent and what {file.url} gave is no archive with {file.member}; put the file there by hand."
-        ) from error
-    finally:
-        archive.unlink()
-    os.replace(partial, path)
+        take_from_tar(Path(fetched), file.path, path)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from datamodules.account import Account
 from datamodules.embedders import Embedder
 from datamodules.embedders.embedder import Inputs
 from datamodules.embeddings import embed_all
@@ -52,6 +53,10 @@ class FrozenDataModule(VoteDataModule):
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
         items, _ = self.read()
         return items[torch.as_tensor(rows)] if isinstance(items, Tensor) else [items[row] for row in rows]
+
+    def account(self) -> Account:
+        items, votes = self.read()  # without any embedding
+        return Account(votes, items)
 
     def prepare_data(self) -> None:
         embed_all(self.embedder, self.read()[0], self.cache)

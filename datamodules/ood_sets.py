@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from PIL import Image
-from scipy.io import loadmat
+from scipy.io import loadmat, whosmat
 from torch import Tensor
 
 from datamodules.files import AbsentFile, PublishedFile, fetch, find
 from datamodules.idx import read_idx
+from datamodules.pictures import read_picture
 from errors import InputError
 
 PUBLISHED = {
@@ -95,14 +95,7 @@ def read_folder(folder: Path, input_shape: tuple[int, ...]) -> Tensor:
 
 def read_image(path: Path) -> Tensor:
     """One image file, uint8 [1, 3, H, W]."""
-    try:
-        with Image.open(path) as image:
-            if image.mode.startswith(("I", "F")):
-                raise InputError(f"{path} has more than 8 bits per pixel and channel ({image.mode}); save it with 8.")
-            pixels = np.array(image.convert("RGB"))
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:  # what Pillow raises for files that are no whole images
-        raise InputError(f"{path} cannot be read as an image; it was cut short or is something else.") from error
-    return torch.from_numpy(pixels).permute(2, 0, 1)[None]
+    return torch.from_numpy(read_picture(path, "RGB", str(path))).permute(2, 0, 1)[None]
 
 
 def read_cifar(path: Path) -> Tensor:
@@ -123,7 +116,11 @@ def read_cifar(path: Path) -> Tensor:
 def read_svhn(path: Path) -> Tensor:
     """The images X [32, 32, 3, N] of a Matlab file in the layout of SVHN's cropped digits. Nothing but numbers is taken from it."""
     try:
-        images = loadmat(path, variable_names=["X"]).get("X")
+        listed = [
+            (shape, kind) for name, shape, kind in whosmat(path) if name == "X"
+        ]  # headers alone: cells within cells would crash scipy
+        bytes_only = [len(shape) == 4 and kind == "uint8" for shape, kind in listed] == [True]
+        images = loadmat(path, variable_names=["X"]).get("X") if bytes_only else None
     except Exception as error:  # scipy raises many types for files that are cut short or of another version
         raise InputError(
             f"{path} cannot be read as a Matlab file (version 7.2 or older); it was cut short or is something else."

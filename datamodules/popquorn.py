@@ -6,6 +6,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from jsonargparse.typing import lazy_instance
 
+from datamodules.account import Account
+from datamodules.ballots import Ballots
 from datamodules.embedders import Embedder, SentenceEmbedder
 from datamodules.files import PublishedFile, find, sha256
 from datamodules.frozen import FrozenInThreeParts
@@ -60,6 +62,11 @@ class POPQUORN(FrozenInThreeParts):
         counts = np.zeros((len(texts), self.num_classes), int)
         np.add.at(counts, (self.ratings.item, self.ratings.label), 1)
         return texts, VoteTable(counts, source=str(path))
+
+    def account(self) -> Account:
+        items, votes = self.read()
+        names, who = np.unique(self.ratings.annotator, return_inverse=True)
+        return Account(votes, items, ballots=Ballots(self.ratings.item, self.ratings.label, who, names.tolist()), form="one row per vote")
 
     def _check_totals(self, path: Path) -> None:
         found = len(self.ratings.item), len(np.unique(self.ratings.item)), len(np.unique(self.ratings.annotator))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from datamodules.embedders.embedder import Embedder, Inputs
@@ -72,7 +73,13 @@ class SentenceEmbedder(Embedder):
         except ImportError as error:
             raise InputError('embedding texts needs sentence-transformers; install it with pip install -e ".[text]".') from error
         disable_progress_bar()
-        return SentenceTransformer(str(folder), local_files_only=True)
+        try:  # code that a model brings is not run, and of its weights only those are read that cannot bring any
+            return SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False, model_kwargs={"use_safetensors": True})
+        except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError, SafetensorError) as error:
+            raise InputError(
+                f"{self.model} cannot be loaded by sentence-transformers ({type(error).__name__}); its files must be whole, and it must "
+                "need no code of its own."
+            ) from error
 
     def look_over(self, inputs: Inputs) -> list[str]:
         texts = check_texts(inputs, self.name)

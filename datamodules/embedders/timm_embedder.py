@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import timm
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from datamodules.embedders.image_embedder import ImageEmbedder
@@ -76,7 +77,7 @@ class TimmEmbedder(ImageEmbedder):
         size: dict[str, Any] = {"img_size": self.image_size} if self.image_size and self._config.fixed_input_size else {}
         try:  # with its own head, because timm would otherwise accept a file of another model and leave weights at random
             network = timm.create_model(self.model, pretrained=True, pretrained_cfg_overlay={"file": str(self._file)}, **size)
-        except (RuntimeError, AssertionError, KeyError) as error:
+        except (RuntimeError, AssertionError, KeyError, OSError, SafetensorError) as error:
             raise InputError(
                 f"{self._file} and {self.side} pixels do not fit timm's {self.model}; give it its own weights and size."
             ) from error

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from datamodules import embeddings
+import kept_files
 from datamodules.embeddings import digest_of, embed_all
 from errors import InputError
 from tests.datamodules.recording_embedder import RecordingEmbedder, texts
@@ -119,7 +119,7 @@ def test_a_process_waits_for_another_says_so_and_goes_on_when_that_is_killed(emb
 def test_a_filled_cache_is_read_without_a_lock(embedder: RecordingEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """So that it may lie where nothing can be written."""
     embed_all(embedder, texts(20), tmp_path / "cache")
-    monkeypatch.setattr(embeddings.fcntl, "flock", lambda *args: pytest.fail("a lock was taken"))
+    monkeypatch.setattr(kept_files.fcntl, "flock", lambda *args: pytest.fail("a lock was taken"))
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert torch.equal(embed_all(embedder, texts(20), tmp_path / "cache"), truth(texts(20)))
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before

@@ -39,7 +39,7 @@ def test_members_of_one_seed_share_their_data(small_data: Path, name: str):
         for delivery, rate in (("SoftLabels", "1e-3"), ("MajorityVote", "1e-3"), ("SoftLabels", "1e-4"))
     ]
     assert {why_alone(one.config) for one in runs} == {None}
-    members, _ = build_members(runs)
+    members, _ = build_members(runs, small_data)
     assert len({id(member.data) for member in members}) == 2
     assert len({(member.classifier.seed, id(member.data)) for member in members}) == 2
 

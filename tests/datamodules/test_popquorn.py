@@ -86,7 +86,7 @@ GOOD = "5,0,Hello.,3.0\n5,1,Hello.,4.0\n"
         (GOOD + "5,2,Go away.,2.0\n", "has another text than before under the same instance_id in row 2; two items must not share an id"),
         (GOOD + "5,1,Hello.,2.0\n", "has a second rating of one item by the same user_id in row 2; each person has one vote"),
         (GOOD + '6,1,"Go aw', "cannot be read as CSV; it was cut short or altered"),
-        (GOOD + "6,1", "has no text in row 2"),
+        (GOOD + "6,1", "has more or fewer than 4 values in row 2; every row must have one for each name"),
         ("", "cannot be read as CSV; it was cut short or altered"),
     ],
 )
