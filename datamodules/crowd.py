@@ -8,6 +8,8 @@ from scipy.special import softmax
 from errors import InputError
 from randomness import generator
 
+BLOCK = 4096  # images compared at once with all examples, for memory's sake
+
 
 @dataclass(frozen=True)
 class YesNoUnsureCrowd:
@@ -31,13 +33,27 @@ class YesNoUnsureCrowd:
 
     def judge(self, evidence: np.ndarray, seed: int) -> np.ndarray:
         """Vote counts [N, K] from log-evidence [N, K]."""
-        items, classes = evidence.shape
-        noise = generator(seed, "crowd").normal(scale=self.noise, size=(items, self.annotators, classes))
-        belief = softmax(evidence[:, None] + noise, axis=2)
-        votes = (belief > self.unsure_above).astype(np.int64) + (belief > self.yes_above)
+        belief = self._belief(evidence, seed)
+        votes = self._answers(belief).astype(np.int64)
         likeliest = belief.argmax(2)[..., None]
         np.put_along_axis(votes, likeliest, np.maximum(np.take_along_axis(votes, likeliest, 2), 1), 2)
         return votes.sum(1)
+
+    def answers(self, evidence: np.ndarray, seed: int) -> np.ndarray:
+        """What each annotator says to each class, [N, annotators, K]: 0 no, 1 unsure, 2 yes. Here who rejects every class just says no to all.
+
+        >>> YesNoUnsureCrowd(annotators=1, noise=0).answers(np.log([[0.6, 0.3, 0.1]]), seed=0).tolist()
+        [[[2, 1, 0]]]
+        """
+        return self._answers(self._belief(evidence, seed))
+
+    def _belief(self, evidence: np.ndarray, seed: int) -> np.ndarray:
+        items, classes = evidence.shape
+        noise = generator(seed, "crowd").normal(scale=self.noise, size=(items, self.annotators, classes))
+        return softmax(evidence[:, None] + noise, axis=2)
+
+    def _answers(self, belief: np.ndarray) -> np.ndarray:
+        return (belief > self.unsure_above).astype(np.int8) + (belief > self.yes_above)
 
 
 def class_evidence(
@@ -47,7 +63,12 @@ def class_evidence(
 
     `own[i]` are the known examples that image i was made of; they are not compared with. Sharpness sets how quickly evidence falls with distance.
     """
-    distance = np.sqrt(np.maximum((images**2).sum(1)[:, None] + (known**2).sum(1) - 2 * images @ known.T, 0))
-    np.put_along_axis(distance, own, np.inf, 1)
-    nearest = [np.sort(distance[:, labels == label], axis=1)[:, :neighbours].mean(1) for label in np.unique(labels)]
-    return -sharpness * np.stack(nearest, axis=1) / np.median(distance.min(1))
+    nearest, closest = [], []
+    for start in range(0, len(images), BLOCK):
+        some = images[start : start + BLOCK]
+        distance = np.sqrt(np.maximum((some**2).sum(1)[:, None] + (known**2).sum(1) - 2 * some @ known.T, 0))
+        np.put_along_axis(distance, own[start : start + BLOCK], np.inf, 1)
+        of_class = [np.sort(distance[:, labels == label], axis=1)[:, :neighbours].mean(1) for label in np.unique(labels)]
+        nearest.append(np.stack(of_class, axis=1))
+        closest.append(distance.min(1))
+    return -sharpness * np.concatenate(nearest) / np.median(np.concatenate(closest))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, default_collate
 
 from datamodules.order import BatchOrder
 
@@ -49,7 +49,8 @@ class WorkerLoader(DataLoader):
     """
 
     def __init__(self, dataset: Dataset[Tensor], order: BatchOrder, num_workers: int = 0):
-        super().__init__(_WithIndex(dataset), batch_sampler=_Lists(order), num_workers=num_workers)
+        pairs = _WithIndex(dataset)
+        super().__init__(pairs, batch_sampler=_Lists(order), num_workers=num_workers, collate_fn=pairs.collate)
         self._given = 0
 
     def __iter__(self):  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -76,6 +77,10 @@ class _WithIndex(Dataset):
 
     def __getitem__(self, item: int) -> tuple[Tensor, int]:
         return self.dataset[item], item
+
+    def collate(self, batch: list[tuple[Tensor, int]]) -> list[Tensor]:
+        """The usual collation; a share without items has the shape of one with them, as it has where inputs are in memory."""
+        return default_collate(batch) if batch else [part[:0] for part in default_collate([self[0]])]
 
 
 class _Lists:

@@ -13,27 +13,26 @@ class BatchOrder:
     """Cuts each epoch's order of items into global batches and gives every rank its share of each.
 
     The batch size is that of all ranks together, so that the same config means the same optimization on one device or eight. Every
-    item comes exactly once per epoch over all ranks, and all ranks see the same number of batches: a last batch with fewer items
-    than ranks is joined to the one before it.
+    item comes exactly once per epoch over all ranks, and all ranks see the same number of batches: where the last batch has fewer items
+    than there are ranks, the share of some is empty.
 
     >>> order = BatchOrder(torch.arange(10), batch_size=4, seed=0, shuffle=False)
     >>> [batch.tolist() for batch in order]
     [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    >>> [batch.tolist() for batch in BatchOrder(torch.arange(10), batch_size=3, seed=0, shuffle=False, rank=1, ranks=2)]
+    [[1], [4], [7], []]
     """
 
     def __init__(self, items: Tensor, batch_size: int, seed: int, shuffle: bool, rank: int = 0, ranks: int = 1):
         if batch_size < ranks:
             raise InputError(f"data.batch_size is {batch_size}; it is shared by {ranks} device(s), so it must be at least {ranks}.")
-        if len(items) < ranks:
-            raise InputError(f"a split has {len(items)} item(s) for {ranks} device(s); each device needs at least one.")
         self.items, self.batch_size, self.seed, self.shuffle, self.rank, self.ranks = items, batch_size, seed, shuffle, rank, ranks
         self.epoch = 0
         self._given = 0
         self._resume = (0, 0)
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.items), self.batch_size)
-        return whole + (rest >= self.ranks or whole == 0)
+        return -(-len(self.items) // self.batch_size)
 
     def set_epoch(self, epoch: int) -> None:
         """Lightning calls this before each epoch."""
@@ -50,11 +49,9 @@ class BatchOrder:
         order = self.items
         if self.shuffle:
             order = order[torch.from_numpy(generator(self.seed, "order", self.epoch).permutation(len(order)))]
-        last = len(self) - 1
-        for number in range(self.start, last + 1):
+        for number in range(self.start, len(self)):
             self._given = number + 1
-            stop = None if number == last else (number + 1) * self.batch_size
-            yield order[number * self.batch_size : stop][self.rank :: self.ranks]
+            yield order[number * self.batch_size : (number + 1) * self.batch_size][self.rank :: self.ranks]
 
     def state_dict(self) -> dict[str, int]:
         return {"epoch": self.epoch, "given": self._given}

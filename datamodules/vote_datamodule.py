@@ -11,8 +11,10 @@ from lightning import LightningDataModule
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from datamodules.account import Account
 from datamodules.delivery import BoundDelivery, Delivery, SoftLabels
 from datamodules.loading import Batch, TensorLoader, WorkerLoader
+from datamodules.mapped import MappedInputs
 from datamodules.ood_sets import read_ood_set
 from datamodules.order import BatchOrder
 from datamodules.preparation import CropFlip, Standardize
@@ -44,6 +46,8 @@ class VoteDataModule(LightningDataModule, ABC):
     input_shape: tuple[int, ...]
     class_names: tuple[str, ...] = ()  # for people, where classes have names
     simulated = False  # True where the annotators are a simulation; results say so
+    same_items = True  # False where another seed draws other items, so that row numbers mean nothing across seeds
+    binding: tuple[str, ...] = ("delivery", "votes_per_item")  # options of `bind`: runs that differ in these alone share all else in a pack
 
     def __init__(
         self,
@@ -79,6 +83,12 @@ class VoteDataModule(LightningDataModule, ABC):
         """These items as people see them, for figures: texts, or images as bytes [n, 3, height, width]. Needs no setup."""
         raise InputError(f"{type(self).__name__} has no texts or pictures to show; figures of single items are for datasets that have.")
 
+    def account(self) -> Account:
+        """All votes and items, for `describe`."""
+        self.setup()
+        assert self.corpus is not None
+        return Account(self.corpus.votes, self.corpus.inputs)
+
     def setup(self, stage: str | None = None) -> None:
         if self.corpus is None:
             self.use(self.load())
@@ -98,14 +108,18 @@ class VoteDataModule(LightningDataModule, ABC):
         self.corpus = corpus
         train = corpus.splits["train"]
         self.bound = self.bind(self.delivery, self.votes_per_item)
-        self.annotator_probs = torch.from_numpy(corpus.votes.probs).float()
+        self.annotator_probs = torch.from_numpy(corpus.votes.float_probs())
         self.training_row = torch.full((items,), -1)
         self.training_row[torch.from_numpy(train)] = torch.arange(len(train))
 
-    def bind(self, delivery: Delivery, votes_per_item: int | None) -> BoundDelivery:
-        """Tie a delivery to the training votes, subsampled if that is asked for."""
+    def training_votes(self) -> VoteTable:
+        """What all items are labelled with in training: people's votes, unless a dataset lets an option of its own in `binding` choose other labels."""
         assert self.corpus is not None
-        votes = self.corpus.votes.take(self.corpus.splits["train"])
+        return self.corpus.votes
+
+    def bind(self, delivery: Delivery, votes_per_item: int | None, **others) -> BoundDelivery:
+        """Tie a delivery to the training votes (`others` are the options of `training_votes`), subsampled if that is asked for."""
+        votes = self.training_votes(**others).take(self.rows("train"))
         if votes_per_item is not None:
             votes = votes.subsample(votes_per_item, self.seed)
         return delivery.bind(votes, self.seed)
@@ -114,9 +128,13 @@ class VoteDataModule(LightningDataModule, ABC):
         """Batches of these rows: shuffled and augmented for training, in order and as they are for evaluation. `data.batch_size` unless given."""
         assert self.corpus is not None
         trainer = self.trainer
-        rank, ranks = (trainer.global_rank, trainer.world_size) if trainer else (0, 1)
+        # Items that are blended with others need the whole global batch; `on_after_batch_transfer` takes this rank's share of the blends.
+        whole = training and self.bound.blends
+        rank, ranks = (trainer.global_rank, trainer.world_size) if trainer and not whole else (0, 1)
         order = BatchOrder(torch.from_numpy(rows), batch_size or self.batch_size, self.seed, training, rank, ranks)
         corpus = self.corpus
+        if isinstance(corpus.inputs, MappedInputs):
+            return TensorLoader(corpus.inputs, order)
         if not isinstance(corpus.inputs, Tensor):
             return WorkerLoader(corpus.inputs, order, self.num_workers)
         stored = corpus.inputs.to(trainer.strategy.root_device) if trainer else corpus.inputs
@@ -140,6 +158,26 @@ class VoteDataModule(LightningDataModule, ABC):
         """The row numbers of train, val or test."""
         assert self.corpus is not None
         return self.corpus.splits[split]
+
+    @property
+    def people(self) -> VoteTable:
+        """What annotators said of all items, by which strata and uncertainties are told: the votes that models are judged by, unless a dataset can be judged
+        by other labels as well."""
+        assert self.corpus is not None
+        return self.corpus.votes
+
+    def human_uncertainties(self) -> dict[str, np.ndarray]:
+        """How uncertain people were about each item of the table, by name: the entropy of their votes, after what they said themselves where a dataset
+        knows that. The first is what maps are coloured by."""
+        return {"annotators' entropy (nats)": self.people.entropy}
+
+    def statistics(self) -> dict[str, float]:
+        """Numbers about all items that this dataset is described by, besides those that every vote table has; by name, for tables."""
+        return {}
+
+    def other_labels(self) -> dict[str, VoteTable]:
+        """Further label sets of the same items that models can be judged by, besides the votes; short names, which become parts of metrics' names."""
+        return {}
 
     def evaluation_batches(self, rows: np.ndarray, device: torch.device | str = "cpu", batch_size: int | None = None) -> Iterator[Batch]:
         """These items as the network sees them, with annotator distributions, on a device: what probes look at. In a DDP run, this rank's share."""
@@ -167,5 +205,8 @@ class VoteDataModule(LightningDataModule, ABC):
             self._epoch_targets = epoch, self.bound.targets(epoch).to(inputs.device)
         self.training_row = self.training_row.to(inputs.device)
         rows = self.training_row[index]
-        inputs, targets = self.bound.blend(inputs, self._epoch_targets[1][rows], rows, epoch)
-        return Batch(inputs, targets, index)
+        delivered = Batch(*self.bound.blend(inputs, self._epoch_targets[1][rows], rows, epoch), index)
+        if not self.bound.blends:
+            return delivered
+        share = slice(self.trainer.global_rank, None, self.trainer.world_size)
+        return Batch(*(part[share] for part in delivered))

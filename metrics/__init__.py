@@ -1,7 +1,9 @@
 """Scores of predictions against annotator distributions: functions in `metrics.functional`, torchmetrics classes here."""
 
+from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 
+from metrics import functional
 from metrics.scores import (
     AllItems,
     BrierDecomposition,
@@ -27,6 +29,7 @@ __all__ = [
     "SoftBrier",
     "SoftNLL",
     "every_metric",
+    "every_score",
     "mean_metrics",
 ]
 
@@ -54,6 +57,26 @@ def every_metric(prefix: str) -> MetricCollection:
         "brier": BrierDecomposition(),
     }
     return _collection(metrics, prefix)
+
+
+def every_score(probs: Tensor, target_probs: Tensor) -> dict[str, float]:
+    """What `every_metric` computes, as a function of items that are all at hand. NaN where a score is not defined on them."""
+    given = probs, target_probs
+    scores = {
+        "soft_nll": functional.soft_nll(*given),
+        "hard_nll": functional.hard_nll(*given),
+        "kl": functional.kl_divergence(*given),
+        "soft_brier": functional.soft_brier(*given),
+        "accuracy": functional.hard_accuracy(*given),
+        "entropy_spearman": functional.entropy_correlation(*given, "spearman"),
+        "entropy_pearson": functional.entropy_correlation(*given, "pearson"),
+        "ece": functional.equal_mass_ece(*given),
+        "ece_annotators": functional.equal_mass_ece(*given, against="annotators"),
+        "smooth_ece": functional.smooth_ece(*given),
+        "smooth_ece_annotators": functional.smooth_ece(*given, against="annotators"),
+        **{f"brier_{name}": part for name, part in functional.brier_decomposition(*given)._asdict().items()},
+    }
+    return {name: float(value) for name, value in scores.items()}
 
 
 def _collection(metrics: dict[str, Metric], prefix: str) -> MetricCollection:

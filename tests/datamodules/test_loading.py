@@ -49,3 +49,13 @@ def test_resumes_after_what_was_handed_out_not_after_what_was_fetched_ahead(kind
     rest = [index.tolist() for _, index in resumed]
     assert first + rest == epoch_of(make("tensor"), 0)
     assert resumed.state_dict() == {"epoch": 0, "given": 5}
+
+
+@pytest.mark.parametrize("kind", ["0 workers", "2 workers"])
+def test_a_share_without_items_is_a_batch_of_no_items(kind: str):
+    """21 items in batches of 5 over two ranks: the last one goes to the first rank."""
+    order = BatchOrder(torch.arange(21), 5, seed=1, shuffle=True, rank=1, ranks=2)
+    batches = list(WorkerLoader(OnDisk(), order, num_workers=int(kind.split()[0])))
+    assert [len(index) for _, index in batches] == [2, 2, 2, 2, 0]
+    assert batches[-1][0].shape == (0, 1)
+    assert (batches[-1][0].dtype, batches[-1][1].dtype) == (torch.float32, torch.int64)

@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from lightning import LightningModule, Trainer
 from torch.utils.data import Dataset
 
 from datamodules import Delivery, Digits, MajorityVote, Mixup, Multipass, SoftLabels, StochasticLabelSampling, VoteDataModule, VoteTable
+from datamodules.loading import Batch
 from datamodules.vote_datamodule import Corpus
 from errors import InputError
 
@@ -115,20 +118,33 @@ def test_workers_deliver_the_same_targets_as_tensors():
             assert torch.equal(a.inputs, b.inputs)
 
 
-def test_targets_do_not_depend_on_the_rank():
-    data = Small(delivery=StochasticLabelSampling(), batch_size=8)
+def training_batches(delivery: Delivery, batch_size: int, epoch: int, rank: int, ranks: int) -> list[Batch]:
+    """What one process of several trains on."""
+    data = Small(delivery=delivery, batch_size=batch_size, seed=4)
     data.setup()
-    for epoch in range(2):
-        whole = data.bound.targets(epoch)
-        for rank in range(2):
-            data.trainer = SimpleNamespace(  # pyright: ignore
-                training=True, current_epoch=epoch, global_rank=rank, world_size=2, strategy=SimpleNamespace(root_device="cpu")
-            )
-            loader = data.train_dataloader()
-            loader.sampler.set_epoch(epoch)  # pyright: ignore
-            for transferred in loader:
-                batch = data.on_after_batch_transfer(transferred, 0)
-                assert torch.equal(batch.targets, whole[batch.index - 5])
+    data.trainer = SimpleNamespace(  # pyright: ignore
+        training=True, current_epoch=epoch, global_rank=rank, world_size=ranks, strategy=SimpleNamespace(root_device="cpu")
+    )
+    loader = data.train_dataloader()
+    loader.sampler.set_epoch(epoch)  # pyright: ignore
+    return [data.on_after_batch_transfer(batch, 0) for batch in loader]  # pyright: ignore
+
+
+@given(
+    st.sampled_from([SoftLabels(), Multipass(), StochasticLabelSampling(), Mixup(), Mixup(Multipass(), alpha=0.3)]),
+    st.integers(4, 30),
+    st.integers(0, 3),
+    st.integers(1, 4),
+)
+def test_the_shares_of_all_ranks_are_the_batches_of_one_process(delivery: Delivery, batch_size: int, epoch: int, ranks: int):
+    """Items, inputs and targets alike, to the last bit, and whether or not ranks divide items or batches."""
+    alone = training_batches(delivery, batch_size, epoch, 0, 1)
+    assert sorted(torch.cat([batch.index for batch in alone]).tolist()) == SPLITS["train"].tolist()
+    shares = [training_batches(delivery, batch_size, epoch, rank, ranks) for rank in range(ranks)]
+    for whole, *parts in zip(alone, *shares, strict=True):
+        for rank, part in enumerate(parts):
+            for ours, theirs in zip(part, whole, strict=True):
+                assert torch.equal(ours, theirs[rank::ranks])
 
 
 def corpus(**changes) -> Corpus:
