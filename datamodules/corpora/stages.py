@@ -1,0 +1,55 @@
+"""A long computation in stages, each of which keeps its arrays on disk: a computation that was killed goes on after the last finished stage."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from kept_files import write_atomically
+
+Arrays = dict[str, np.ndarray]
+
+
+def key_of(*origin: Any) -> str:
+    """A digest of all that a stage depends on, as plain data: options, digests of files, keys of other stages.
+
+    >>> key_of("vae", {"seed": 0}) == key_of("vae", {"seed": 1})
+    False
+    """
+    return hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()
+
+
+def stage(path: Path, key: str, make: Callable[[], Arrays]) -> Arrays:
+    """What `make` gave when it was last asked for under this key; asked now where that is not kept, was cut short or is of another key."""
+    kept = _read(path, key)
+    if kept is None:
+        made = make()
+        about = json.dumps({"key": key, "values": _digest(made)})  # one entry: the library writes several in any order
+        write_atomically(path, save(made, metadata={"about": about}))
+        kept = _read(path, key)
+        assert kept is not None
+    return kept
+
+
+def _read(path: Path, key: str) -> Arrays | None:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            about = json.loads((file.metadata() or {}).get("about", "{}"))
+            if about.get("key") != key:
+                return None
+            values = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError):
+        return None
+    return values if about.get("values") == _digest(values) else None
+
+
+def _digest(values: Arrays) -> str:
+    digest = hashlib.sha256()
+    for name, array in sorted(values.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
