@@ -1,5 +1,6 @@
 """What looks at a model while or after it trains. Nothing here changes what is trained."""
 
+from callbacks.data_cartography import DataCartography
 from callbacks.epoch_scores import EpochScores
 from callbacks.grad_cam import GradCAM
 from callbacks.gradient_variance import GradientVariance
@@ -8,10 +9,12 @@ from callbacks.history import History
 from callbacks.ood_scores import OODScores
 from callbacks.prediction_table import PredictionTable
 from callbacks.results import Results
+from callbacks.stratum_scores import StratumScores
 from callbacks.training_dynamics import TrainingDynamics
 from callbacks.uncertainty_figures import UncertaintyFigures
 
 __all__ = [
+    "DataCartography",
     "EpochScores",
     "GradCAM",
     "GradientVariance",
@@ -20,6 +23,7 @@ __all__ = [
     "OODScores",
     "PredictionTable",
     "Results",
+    "StratumScores",
     "TrainingDynamics",
     "UncertaintyFigures",
 ]

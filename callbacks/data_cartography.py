@@ -1,0 +1,128 @@
+"""Which items a network finds easy, ambiguous or hard while it learns, and whether those are the items that people find so."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import torch
+from lightning import LightningModule, Trainer
+from torch import Tensor
+
+from callbacks.as_found import as_found
+from callbacks.cartography_figure import draw_data_map
+from callbacks.cartography_records import copy_epochs, read_epochs, record_path, write_epoch
+from callbacks.history import read_history
+from callbacks.probe import Findings, Probe
+from callbacks.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
+from datamodules import VoteDataModule, VoteTable
+from errors import InputError
+from lightning_modules import AnnotatorClassifier
+from metrics.cartography import DataMap, data_map, item_values, uncertainty_correlations
+
+ITEMS = 512  # of one pass: there is no gradient, so more than a training batch fits
+
+
+class DataCartography(Probe):
+    """At the end of each epoch, notes what the model (in eval mode, on items without augmentation) says of each item; after a test, draws their map.
+
+    Each epoch goes to `cartography_SPLIT.f32` as it ends (12 bytes an item), the map of all items to `cartography_SPLIT.parquet`. In results.json:
+    mean confidence and variability, over all items and by stratum (NoHLV: unanimous votes, HLV: others), correctness, forgetting events, and Spearman's
+    correlations with human uncertainty. Of several seeds together: `metrics.cartography.map_across_runs`.
+    """
+
+    def __init__(self, split: Literal["train", "val", "test"] = "train", last: int | None = None):
+        """
+        Args:
+            split: Whose items.
+            last: Map the last so many epochs; null for all of them. All are kept on disk either way.
+        """
+        if split not in ("train", "val", "test"):
+            raise InputError(f"DataCartography: split is {split}; it must be train, val or test.")
+        if last is not None and last < 1:
+            raise InputError(f"DataCartography: last is {last}; it must be 1 epoch or more, or null for all epochs.")
+        self.split, self.last = split, last
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        assert isinstance(pl_module, AnnotatorClassifier)
+        data: VoteDataModule = trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
+        values = split_values(pl_module, data, data.rows(self.split), data.training_votes())
+        if trainer.is_global_zero:
+            write_epoch(record_path(Path(trainer.default_root_dir), self.split), trainer.current_epoch, values)
+
+    def follow(self, data: VoteDataModule, labels: VoteTable, folder: Path) -> Callable[[int, Tensor], None]:
+        """For a member of a pack that is trained on these labels: what takes its predictions of the split [N, K] at the end of each epoch."""
+        rows = torch.from_numpy(data.rows(self.split))
+        people, order = data.annotator_probs[rows], rows.argsort()
+        target = torch.from_numpy(labels.majority)[rows]
+        path = record_path(folder, self.split)
+        return lambda epoch, probs: write_epoch(path, epoch, item_values(probs, people, target)[:, order].numpy())
+
+    def copy_record(self, data: VoteDataModule, source: Path, target: Path, epochs: int) -> None:
+        """Give a run the record of a longer one that it is the beginning of."""
+        copy_epochs(record_path(source, self.split), record_path(target, self.split), len(data.rows(self.split)), epochs)
+
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+        assert data.corpus is not None
+        rows = np.sort(data.rows(self.split))
+        found = from_first_rank(self._map(len(rows)) if rank_and_ranks()[0] == 0 else None)
+        if not isinstance(found, DataMap):
+            return Findings(notes=[f"DataCartography: {found}"])
+        (name, uncertainty), unanimous = next(iter(data.human_uncertainties().items())), data.people.unanimous[rows]
+        uncertainty = uncertainty[rows]
+        kind = "cartography" if self.split == "train" else f"cartography_{self.split}"
+        metrics = {f"{kind}_{name}": value for name, value in map_summary(found, uncertainty, unanimous).items()}
+        undefined = [name for name, value in metrics.items() if math.isnan(value)]
+        notes = [f"DataCartography: {name} is not defined, because one of the two is the same for all items." for name in undefined]
+        crowd = " (simulated annotators)" if data.simulated else ""
+        when = f"the last {self.last} epochs" if self.last else "all epochs"
+        title = f"{type(data).__name__}{crowd}: {self.split} items over {when}"
+        figure = draw_data_map(found, uncertainty, unanimous, title, name)
+        table = item_table(rows, found, uncertainty, unanimous)
+        file = f"cartography_{self.split}"
+        return Findings({n: v for n, v in metrics.items() if n not in undefined}, {file: figure}, items={file: table}, notes=notes)
+
+    def _map(self, items: int) -> DataMap | str:
+        """The map, or why there is none."""
+        if self.folder is None:
+            return "there is no folder of a run, so there is no record of its epochs."
+        path = record_path(self.folder, self.split)
+        record, trained = read_epochs(path, items), read_history(self.folder)
+        if not len(record):
+            return f"there is no {path.name} of this run's {items} {self.split} items; fit writes one where it is run with DataCartography."
+        if trained is not None and len(trained) != len(record):
+            return f"{path.name} holds the first {len(record)} epochs of {len(trained)}, because some were trained without DataCartography."
+        if len(record) < (self.last or 1):
+            return f"{path.name} holds {len(record)} epoch(s), fewer than the last {self.last} that are to be mapped."
+        found = data_map([record], self.last)
+        if not np.isfinite(found.confidence).all():
+            return f"{path.name} holds predictions that are not finite numbers, because training diverged."
+        return found
+
+
+def split_values(classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray, labels: VoteTable) -> np.ndarray:
+    """What a classifier says of these items, as `item_values` with the likeliest label as target, in the order of their numbers and over all ranks."""
+    parts, target = [], torch.from_numpy(labels.majority)
+    with as_found(classifier), torch.no_grad():
+        for batch in data.evaluation_batches(rows, classifier.device, ITEMS):
+            probs, people, index = (values.cpu() for values in classifier.predict(batch))
+            parts.append((index, item_values(probs, people, target[index]).T))
+    index, values = (gather_over_ranks(torch.cat(column)) for column in zip(*parts, strict=True))
+    return values[index.argsort()].T.numpy()
+
+
+def map_summary(found: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray) -> dict[str, float]:
+    """Means over items (a stratum without items has none) and correlations with human uncertainty, which are NaN where they are not defined."""
+    summary = {"correctness": float(found.correctness.mean()), "forgetting_events": float(found.forgetting_events.mean())}
+    for suffix, mask in (("", np.ones_like(unanimous)), ("_nohlv", unanimous), ("_hlv", ~unanimous)):
+        if mask.any():
+            summary |= {f"{name}{suffix}": float(getattr(found, name)[mask].mean()) for name in ("confidence", "variability")}
+    return summary | uncertainty_correlations(found, uncertainty)
+
+
+def item_table(rows: np.ndarray, found: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray) -> pa.Table:
+    """One row per item: its number, what people said of it, and where it lies."""
+    values = {name: column for name, column in found._asdict().items() if name != "between_runs"}
+    return pa.table({"index": rows, "unanimous": unanimous, "human_uncertainty": uncertainty, **values})
