@@ -1,11 +1,13 @@
-"""The one door: `python cli.py fit|validate|test|predict --config configs/….yaml`, or `study plan|run|report`. Everything it does is done elsewhere."""
+"""The one door: `cli.py fit|validate|test|predict --config configs/….yaml`, `describe`, `study plan|run|report`, `corpus build|annotate`. It only wires."""
 
 import logging
 import sys
 import warnings
 
+from datamodules.corpora.command import corpus_command
 from errors import mistake_behind
 from studies.commands import study_command
+from studies.describe import describe_command
 from studies.single_run import PluralityCLI, run_command
 
 
@@ -20,6 +22,10 @@ def main(args: list[str] | None = None) -> PluralityCLI | None:
     try:
         if words[:1] == ["study"]:
             return study_command(words[1:])
+        if words[:1] == ["corpus"]:
+            return corpus_command(words[1:])
+        if words[:1] == ["describe"]:
+            return describe_command(words[1:])
         return run_command(args)
     except Exception as error:
         mistake = mistake_behind(error)

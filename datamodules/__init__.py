@@ -16,7 +16,10 @@ from datamodules.delivery import (
     StochasticLabelSampling,
 )
 from datamodules.digits import Digits
+from datamodules.mnist_subset import MNISTSubset
+from datamodules.own_votes import OwnVotes
 from datamodules.popquorn import POPQUORN
+from datamodules.soft_digits import SoftDigits
 from datamodules.vote_datamodule import VoteDataModule
 from datamodules.votes import VoteTable
 
@@ -30,10 +33,13 @@ __all__ = [
     "DeterministicControl",
     "Digits",
     "LabelSmoothing",
+    "MNISTSubset",
     "MajorityVote",
     "Mixup",
     "Multipass",
+    "OwnVotes",
     "ShuffledSLS",
+    "SoftDigits",
     "SoftLabels",
     "StochasticLabelSampling",
     "VoteDataModule",

@@ -197,23 +197,3 @@ def test_one_batch_is_not_all_batches():
     options = ["fit", "--config", "configs/digits.yaml", "--trainer.limit_train_batches", "1", "--print_config"]
     done = subprocess.run([sys.executable, "cli.py", *options], capture_output=True, text=True, timeout=120, cwd=ROOT)
     assert "  limit_train_batches: 1\n" in done.stdout
-
-
-def test_two_processes_train_and_test_as_one_does(tmp_path: Path):
-    """DDP over gloo on the CPU: 2,512 training and 540 test items, batches of 101, so that nothing divides evenly."""
-    options = [*QUICK, "--data.delivery", "StochasticLabelSampling", "--data.batch_size", "101", "--trainer.limit_train_batches", "1.0"]
-    options += ["--trainer.callbacks+=TrainingDynamics", "--trainer.callbacks+=GradientVariance"]
-    far = bytes([0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 8, 0, 0, 0, 8, *range(3 * 64)])  # an idx file of three images
-    (tmp_path / "far.idx").write_bytes(far)
-    options += ["--trainer.callbacks+=OODScores", f"--trainer.callbacks.sets=[{tmp_path / 'far.idx'}, {tmp_path / 'absent'}]"]
-    for command in ("fit", "test"):
-        main([command, *options, "--trainer.default_root_dir", str(tmp_path / "one")])
-        ddp = ["--trainer.devices", "2", "--trainer.strategy", "ddp", "--trainer.default_root_dir", str(tmp_path / "two")]
-        done = subprocess.run([sys.executable, ROOT / "cli.py", command, *options, *ddp], capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr[-2000:]
-    one, two = (json.loads(next((tmp_path / name).glob("*/results.json")).read_text())["metrics"] for name in ("one", "two"))
-    assert two == pytest.approx(one, rel=1e-5, abs=1e-5)
-    assert {"late_js_high", "gradient_variance_mc", "far_auroc_odin", "far_auroc_knn"} < set(two)
-    one, two = (json.loads(next((tmp_path / name).glob("*/history.json")).read_text()) for name in ("one", "two"))
-    for epoch, same_epoch in zip(one, two, strict=True):
-        assert same_epoch == pytest.approx(epoch, abs=1e-5)
