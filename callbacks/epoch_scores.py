@@ -49,7 +49,7 @@ class EpochScores(Probe):
                 scores = {f"{split}/{name}": trainer.callback_metrics[f"val/{name}"] for name in names}
             else:
                 scores = split_scores(pl_module, data, split)
-            pl_module.log_dict(scores)
+            pl_module.log_dict(scores, sync_dist=True)
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
         """Nothing, after a test; but say so where fit was run without these scores."""

@@ -7,8 +7,9 @@ from typing import Any
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
-from callbacks.results import write_atomically
+from callbacks.results import read_json
 from errors import InputError
+from kept_files import write_atomically
 
 Epochs = list[
     dict[str, float]
@@ -18,8 +19,7 @@ Epochs = list[
 class History(Callback):
     """Writes every epoch's learning rate, training loss and validation scores as soon as it ends.
 
-    The list is kept in checkpoints, so that an interrupted run ends with the same file as one that was not. (Where checkpoints are not made at the ends of
-    epochs, because validation is set to another rhythm, the continued epoch's training loss is that of its rest, or absent: Lightning keeps no half of it.)
+    The list is kept in checkpoints, which are made at the ends of epochs, so that an interrupted run ends with the same file as one that was not.
     """
 
     def __init__(self):
@@ -68,7 +68,11 @@ def read_history(folder: Path) -> Epochs | None:
     path = folder / "history.json"
     if not path.exists():
         return None
-    try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise InputError(f"{path} is not a list of epochs that can be read; delete it, or fit this run again.") from error
+    epochs = read_json(path)
+    if not isinstance(epochs, list) or not all(_is_epoch(epoch) for epoch in epochs):
+        raise InputError(f"{path} is not a list of epochs that can be read; delete it, or fit this run again.")
+    return epochs
+
+
+def _is_epoch(entry: Any) -> bool:
+    return isinstance(entry, dict) and "epoch" in entry and all(type(value) in (int, float) for value in entry.values())

@@ -12,7 +12,8 @@ from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 from torchmetrics.utilities import dim_zero_cat
 
-from callbacks.results import write_atomically
+from errors import InputError
+from kept_files import write_atomically
 from metrics import AllItems, functional
 
 
@@ -76,3 +77,30 @@ def prediction_table(probs: Tensor, target_probs: Tensor, index: Tensor, splits:
     columns |= {"model_entropy": functional.entropy(probs), "annotator_entropy": functional.entropy(target_probs)}
     columns |= {"predicted": probs.argmax(1), "majority": target_probs.argmax(1)}
     return pa.table({name: values.numpy() if isinstance(values, torch.Tensor) else values for name, values in columns.items()})
+
+
+def read_predictions(folder: Path, split: str) -> pa.Table:
+    """What `predict` wrote of a run's items of this split."""
+    path = folder / "predictions.parquet"
+    try:
+        table = pq.read_table(path, filters=[("split", "=", split)])
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read; run predict again.") from error
+    classes = sum(name.startswith("model_") and name[6:].isdigit() for name in table.column_names)
+    numbers = ["index", *(f"{kind}_{k}" for kind in ("model", "annotators") for k in range(classes))]
+    if classes < 2 or not all(table.column_names.count(name) == 1 and _is_number(table.schema.field(name).type) for name in numbers):
+        raise InputError(f"{path} has other columns than predictions have; run predict again.")
+    if any(table[name].null_count for name in numbers):
+        raise InputError(f"{path} has places without a value; run predict again.")
+    return table
+
+
+def class_probs(table: pa.Table, who: str) -> np.ndarray:
+    """The distributions [N, K] of model or annotators in a table of predictions."""
+    classes = sum(name.startswith("model_") and name[6:].isdigit() for name in table.column_names)
+    return np.column_stack([table[f"{who}_{k}"].to_numpy() for k in range(classes)])
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)

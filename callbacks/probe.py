@@ -3,18 +3,21 @@
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
 from matplotlib.figure import Figure
 
 from callbacks.as_found import as_found
-from callbacks.results import write_atomically
 from datamodules import VoteDataModule
 from errors import InputError
+from kept_files import write_atomically
 from lightning_modules import AnnotatorClassifier
 
 
@@ -25,16 +28,21 @@ class Findings:
     metrics: dict[str, float] = field(default_factory=dict)
     figures: dict[str, Figure] = field(default_factory=dict)  # by file name, without its ending
     tables: dict[str, Any] = field(default_factory=dict)  # the same; written as JSON
+    items: dict[str, pa.Table] = field(default_factory=dict)  # the same, of one row per item; written as parquet
     notes: list[str] = field(default_factory=list)  # one sentence each: what is absent, what did not converge
 
     def write(self, folder: Path) -> None:
-        """Pictures to `figures/NAME.png` and tables to `NAME.json` in a run's folder."""
+        """Pictures to `figures/NAME.png` and tables to `NAME.json` or `NAME.parquet` in a run's folder."""
         for name, figure in self.figures.items():
             path = folder / "figures" / f"{name}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(path)
         for name, table in self.tables.items():
             write_atomically(folder / f"{name}.json", json.dumps(table) + "\n")
+        for name, rows in self.items.items():
+            content = BytesIO()
+            pq.write_table(rows, content)
+            write_atomically(folder / f"{name}.parquet", content.getvalue())
 
 
 class Probe(Callback, ABC):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import platform
 from functools import cache
 from importlib.metadata import version
@@ -13,6 +12,8 @@ import numpy as np
 from lightning import Callback, LightningModule, Trainer
 from rich.console import Console
 from rich.table import Table
+
+from kept_files import write_atomically
 
 PACKAGES = ("torch", "lightning", "torchvision", "torchmetrics", "numpy", "scipy", "relplot")
 
@@ -29,14 +30,17 @@ class Results(Callback):
             metrics["val_loss"] = val_loss
         data: Any = getattr(trainer, "datamodule", None)
         folder = Path(trainer.default_root_dir)
-        about = describe_run(data, data.delivery, data.votes_per_item, pl_module.network, folder, trainer.ckpt_path)
+        targets = getattr(data, "targets", None)
+        about = describe_run(data, data.delivery, data.votes_per_item, pl_module.network, folder, trainer.ckpt_path, targets)
         notes = [note for callback in trainer.callbacks for note in getattr(callback, "notes", [])]  # pyright: ignore[reportAttributeAccessIssue]
         results = {**about, "metrics": dict(sorted(metrics.items())), "notes": notes}
         write_results(folder, results)
         print_table(results, folder / "results.json")
 
 
-def describe_run(data: Any, delivery: Any, votes_per_item: int | None, network: Any, folder: Path, checkpoint: Any) -> dict[str, Any]:
+def describe_run(
+    data: Any, delivery: Any, votes_per_item: int | None, network: Any, folder: Path, checkpoint: Any, targets: str | None = None
+) -> dict[str, Any]:
     """All of a run that its numbers depend on and that fits in a few lines."""
     return {
         "run": folder.name,
@@ -45,6 +49,9 @@ def describe_run(data: Any, delivery: Any, votes_per_item: int | None, network: 
         "embedder": getattr(data, "embedder_name", None),  # of frozen inputs
         "delivery": describe_value(delivery),
         "votes_per_item": votes_per_item,
+        # of data with several kinds of labels: those trained on and those judged by
+        "targets": targets,
+        "evaluate_against": getattr(data, "evaluate_against", None),
         "seed": data.seed,
         "network": type(network).__name__,
         "parameters": sum(p.numel() for p in network.parameters()),
@@ -68,11 +75,9 @@ def write_results(folder: Path, results: dict[str, Any]) -> None:
 
 def read_results(folder: Path) -> dict[str, Any] | None:
     """A finished run's results; None where there are none, or where the file was cut short and cannot be trusted."""
-    try:
-        results = json.loads((folder / "results.json").read_text())
-    except (OSError, ValueError):
-        return None
-    return results if isinstance(results, dict) and isinstance(results.get("metrics"), dict) else None
+    results = read_json(folder / "results.json")
+    metrics = results.get("metrics") if isinstance(results, dict) else None
+    return results if isinstance(metrics, dict) and all(type(value) in (int, float) for value in metrics.values()) else None
 
 
 def write_failure(folder: Path, reason: str) -> None:
@@ -82,9 +87,16 @@ def write_failure(folder: Path, reason: str) -> None:
 
 def read_failure(folder: Path) -> str | None:
     """Why a run has no result and is not to be tried again; None where nothing like that is known."""
+    failure = read_json(folder / "failed.json")
+    reason = failure.get("reason") if isinstance(failure, dict) else None
+    return reason if isinstance(reason, str) else None
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file says; None where it is absent, cut short, or no JSON."""
     try:
-        return json.loads((folder / "failed.json").read_text())["reason"]
-    except (OSError, ValueError):
+        return json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
         return None
 
 
@@ -104,20 +116,6 @@ def describe_value(value: Any) -> Any:
         return value
     fields = {field.name: describe_value(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return {"name": type(value).__name__, **fields}
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """All or nothing: a reader never sees half a file, whenever the writer is killed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with open(partial, "wb") as stream:
-            stream.write(content.encode() if isinstance(content, str) else content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def print_table(results: dict[str, Any], path: Path) -> None:

@@ -49,7 +49,7 @@ class TrainingDynamics(Probe):
     def strata(self, data: VoteDataModule) -> dict[str, Tensor]:
         """Masks of the whole table, by the column of the history that has their divergence."""
         assert data.corpus is not None
-        return strata_of(data.corpus.votes, self.quantile)
+        return strata_of(data.people, self.quantile)
 
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._batches = []
@@ -121,6 +121,9 @@ def dynamics_summary(epochs: Epochs) -> dict[str, float]:
     near = next(epoch for epoch, score in scores.items() if score <= 1.05 * scores[best])
     summary = {"best_epoch": float(best), "epoch_within_5pct": float(near)}
     summary |= {"best_val_soft_nll": scores[best], "final_val_soft_nll": [*scores.values()][-1]}
+    losses = {int(row["epoch"]): row["val/loss"] for row in epochs if math.isfinite(row.get("val/loss", math.nan))}
+    if losses:  # the score that the run itself followed, which model.monitor names
+        summary["best_loss_epoch"] = float(min(losses, key=losses.__getitem__))
     for name in STRATA:
         moved = [row[f"val/{name}"] for row in epochs if f"val/{name}" in row]
         if moved:
@@ -134,8 +137,8 @@ def draw_dynamics(epochs: Epochs, title: str) -> Figure:
     summary = dynamics_summary(epochs)
     best, near = int(summary["best_epoch"]), int(summary["epoch_within_5pct"])
     scores = dict(zip(*_column(epochs, SCORE), strict=True))
-    figure = Figure(figsize=(5.2, 5.6), layout="constrained", dpi=150)
-    above, below = figure.subplots(2, 1, sharex=True)
+    figure = Figure(figsize=(5.2, 5.6), dpi=150)
+    above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"left": 0.17, "right": 0.97, "top": 0.94, "bottom": 0.18, "hspace": 0.1})
     above.plot(list(scores), list(scores.values()), color=BLUE, linewidth=1.5)
     above.axhline(1.05 * scores[best], color=GREY, linewidth=1, linestyle=":", zorder=0, label="5 % above the best")
     above.plot(near, scores[near], "o", color=ORANGE, markersize=6, label=f"first below that: epoch {near}")
@@ -149,7 +152,7 @@ def draw_dynamics(epochs: Epochs, title: str) -> Figure:
             below.plot(x, moved, style, color=color, linewidth=1.5, label=label)
     if below.lines:
         below.set_yscale("log")
-        figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+        figure.legend(*below.get_legend_handles_labels(), loc="lower center", ncols=2, frameon=False, fontsize=8)
     else:
         below.set_yticks([])
         below.text(0.5, 0.5, "not measured", color=GREY, ha="center", transform=below.transAxes)

@@ -1,5 +1,7 @@
 """A network, its loss and its optimizer. What the targets are, and from which dataset, is none of its business."""
 
+import os
+import shutil
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -38,6 +40,7 @@ class AnnotatorClassifier(LightningModule):
         seed: int = 0,
         channels_last: bool = False,
         monitor: Literal["val/soft_nll", "val/hard_nll"] = "val/soft_nll",
+        compile: bool = False,
     ):
         """
         Args:
@@ -50,6 +53,8 @@ class AnnotatorClassifier(LightningModule):
             channels_last: Memory format of image batches; faster for convolutions on CPUs and recent GPUs.
             monitor: The validation score that is logged as val/loss, by which the best checkpoint is chosen and which plateaus watch:
                 against annotators' distributions, or against the majority class, which is what a model of majority votes is trained on.
+            compile: Let torch.compile make training steps faster, after a first step that takes much longer. Evaluation, probes and checkpoints are those
+                of the plain network. It needs a C++ compiler.
         """
         super().__init__()
         with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone, not on what was drawn before
@@ -57,12 +62,28 @@ class AnnotatorClassifier(LightningModule):
             self.network = network(input_shape, num_classes)
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
         self.network.to(memory_format=self.memory_format)
+        # A function and no module, so that the network remains the one owner of its weights and checkpoints keep their names.
+        self.compiled = torch.compile(self.network.forward) if compile else None
         self.optimizer, self.scheduler, self.seed, self.monitor = optimizer, scheduler, seed, monitor
         self.val_loss: float | None = None  # of the checkpoint that was loaded
+        self.had_stopped = False  # the run whose checkpoint was loaded, and its latest scores
+        self.known_scores: dict[str, Tensor] = {}
+        self._plateau_score: Tensor | None = None  # of the latest validation, until plateaus have seen it
         self.val_metrics, self.test_metrics = mean_metrics("val/"), every_metric("test/")
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return self.network(inputs.to(memory_format=self.memory_format))
+        network = self.compiled if self.compiled and self.training else self.network
+        return network(self.prepared(inputs))
+
+    def prepared(self, inputs: Tensor) -> Tensor:
+        """Inputs in the precision and memory format of the weights."""
+        return inputs.to(self.dtype, memory_format=self.memory_format)
+
+    def on_fit_start(self) -> None:
+        if self.compiled and not any(shutil.which(name) for name in (os.environ.get("CXX", "g++"), "clang++")):
+            raise InputError(
+                "model.compile needs a C++ compiler, and there is neither g++ nor clang++ here; install one, name it in CXX, or leave compile out."
+            )
 
     def on_train_batch_start(self, batch, batch_idx: int) -> None:
         # Dropout, too, is a function of (seed, step, rank), so that an interrupted run continues exactly.
@@ -72,15 +93,17 @@ class AnnotatorClassifier(LightningModule):
             torch.cuda.manual_seed(seed)
 
     def training_step(self, batch, batch_idx: int) -> Tensor:
-        loss = F.cross_entropy(self(batch.inputs), batch.targets)
-        self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=len(batch.inputs), sync_dist=True)
-        return loss * self._share_of_global_batch(len(batch.inputs))
+        reduction = "mean" if len(batch.inputs) else "sum"  # the mean of no items would not be a number
+        loss = F.cross_entropy(self(batch.inputs), batch.targets, reduction=reduction)
+        items: Any = float(len(batch.inputs))  # Lightning averages these numbers over ranks, and would cut half an int off
+        self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=items, sync_dist=True)
+        return loss * self._share_of_global_batch(items)
 
-    def _share_of_global_batch(self, items: int) -> Tensor | float:
+    def _share_of_global_batch(self, items: float) -> Tensor | float:
         """DDP averages over ranks as if their batches were of one size; this weight makes it the average over items."""
         if self.trainer.world_size == 1:
             return 1.0
-        total = self.trainer.strategy.reduce(torch.tensor(float(items), device=self.device), reduce_op="sum")
+        total = self.trainer.strategy.reduce(torch.tensor(items, device=self.device), reduce_op="sum")
         return items * self.trainer.world_size / total
 
     def predict(self, batch) -> Prediction:
@@ -94,8 +117,9 @@ class AnnotatorClassifier(LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         scores = self.val_metrics.compute()
-        self.log("val/loss", scores[self.monitor], prog_bar=True)
-        self.log_dict(scores)
+        self.log("val/loss", scores[self.monitor], prog_bar=True, sync_dist=True)
+        self._plateau_score = None if self.trainer.sanity_checking else scores[self.monitor]
+        self.log_dict(scores, sync_dist=True)
         self.val_metrics.reset()
 
     def test_step(self, batch, batch_idx: int) -> Prediction:
@@ -104,7 +128,7 @@ class AnnotatorClassifier(LightningModule):
         return prediction
 
     def on_test_epoch_end(self) -> None:
-        self.log_dict(self.test_metrics.compute())
+        self.log_dict(self.test_metrics.compute(), sync_dist=True)
         self.test_metrics.reset()
 
     def predict_step(self, batch, batch_idx: int) -> Prediction:
@@ -122,13 +146,39 @@ class AnnotatorClassifier(LightningModule):
             entry["monitor"] = "val/loss"
         return {"optimizer": optimizer, "lr_scheduler": entry}
 
+    def on_train_epoch_end(self) -> None:
+        """Step schedules that watch a score: Lightning would do it after the epoch's checkpoint, and a run that is continued from that would miss the step."""
+        score, self._plateau_score = self._plateau_score, None
+        for scheduler in (config.scheduler for config in self.trainer.lr_scheduler_configs):
+            if isinstance(scheduler, ReduceLROnPlateau) and score is not None:
+                scheduler.step(score.item())
+
+    def lr_scheduler_step(self, scheduler, metric: Any) -> None:
+        if not isinstance(scheduler, ReduceLROnPlateau):
+            super().lr_scheduler_step(scheduler, metric)
+
+    def on_train_start(self) -> None:
+        """Mend what Lightning forgets of a run that is continued from the end of an epoch."""
+        self.trainer.should_stop |= self.had_stopped  # early stopping had spoken: without this it would train for an epoch more
+        self.trainer.callback_metrics.update(self.known_scores)  # for who looks at them after an epoch without validation
+        loop = self.trainer.fit_loop
+        if (
+            loop.restarted_on_epoch_end
+        ):  # only with max_steps: it would go through that epoch's end once more, and count the next epoch as the same
+            loop.epoch_progress.increment_completed()
+            loop._restarting = loop.epoch_loop.restarting = False
+            loop.reset_restart_stage()
+            loop.epoch_loop.reset_restart_stage()
+
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint |= {"had_stopped": self.trainer.should_stop, "known_scores": dict(self.trainer.callback_metrics)}
         if "val/loss" in self.trainer.callback_metrics:
             checkpoint["val_loss"] = self.trainer.callback_metrics["val/loss"].item()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse another architecture's weights with one sentence instead of torch's list of keys."""
         self.val_loss = checkpoint.get("val_loss")
+        self.had_stopped, self.known_scores = checkpoint.get("had_stopped", False), checkpoint.get("known_scores", {})
         here = {name: tuple(value.shape) for name, value in self.state_dict().items()}
         there = {name: tuple(value.shape) for name, value in checkpoint["state_dict"].items()}
         differing = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))

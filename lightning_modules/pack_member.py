@@ -54,6 +54,8 @@ class Member:
     scored: tuple[
         str, ...
     ] = ()  # splits besides val, train or test, that each epoch is scored on as well: for curves, nothing follows them
+    # of splits, what is called with each epoch's number and predictions of them; it keeps what it needs by itself
+    watched: dict[str, Callable[[int, Tensor], None]] = field(default_factory=dict)
     before: Tensor | None = None  # the last epoch's validation predictions, where there are strata
 
     def __post_init__(self):

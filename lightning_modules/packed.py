@@ -58,10 +58,10 @@ class PackedClassifier:
         self._attach()
 
     def _prepare_data(self) -> None:
-        """One source for each datamodule that members share, with all splits that any of them is scored on."""
+        """One source for each datamodule that members share, with all splits that any of them is scored or watched on."""
         splits: dict[int, dict[str, None]] = {}
         for member in self.members:
-            splits.setdefault(id(member.data), {"val": None}).update(dict.fromkeys(member.scored))
+            splits.setdefault(id(member.data), {"val": None}).update(dict.fromkeys((*member.scored, *member.watched)))
         data = {id(member.data): member.data for member in self.members}
         self.sources = {key: Source.of(data[key], list(wanted)) for key, wanted in splits.items()}
 
@@ -176,22 +176,27 @@ class PackedClassifier:
         for span in self.spans:
             members = [self.members[m] for m in self.active[span.start : span.stop]]
             source = self.sources[id(members[0].data)]
-            found: dict[str, tuple[list[dict[str, float]], Tensor]] = {}
-            for split in dict.fromkeys(["val", *(split for member in members for split in member.scored)]):
-                same = next((name for name in found if source.splits[name] is source.splits[split]), None)
-                found[split] = found[same] if same else self._scores(span, *source.splits[split])
-            for row, (member, probs) in enumerate(zip(members, found["val"][1], strict=True)):
+            scored = dict.fromkeys(["val", *(split for member in members for split in member.scored)])
+            probs: dict[str, Tensor] = {}  # of each split, [members, N, K]
+            scores: dict[str, list[dict[str, float]]] = {}
+            for split in dict.fromkeys([*scored, *(split for member in members for split in member.watched)]):
+                inputs, people = source.splits[split]
+                same = next((name for name in probs if source.splits[name] is source.splits[split]), None)
+                probs[split] = probs[same] if same else self._predictions(span, inputs)
+                if split in scored:
+                    scores[split] = scores[same] if same else mean_scores(probs[split], people)
+            for row, member in enumerate(members):
                 asked = ("val", *member.scored)
-                mine = {f"{split}/{name}": value for split in asked for name, value in found[split][0][row].items()}
-                rows.append({**mine, **member.drift(probs)})
+                mine = {f"{split}/{name}": value for split in asked for name, value in scores[split][row].items()}
+                rows.append({**mine, **member.drift(probs["val"][row])})
+                for split, note in member.watched.items():
+                    note(self.epoch, probs[split][row])
         return rows
 
-    def _scores(self, span: Span, inputs: Tensor, people: Tensor) -> tuple[list[dict[str, float]], Tensor]:
-        """The mean scores of a span's members on some items, and their predictions [m, N, K]."""
+    def _predictions(self, span: Span, inputs: Tensor) -> Tensor:
+        """What a span's members say about some items, [m, N, K]."""
         network, whole = self.network.part(span), [Span(0, span.stop - span.start)]
-        probs = torch.cat([network([part], whole).double().softmax(-1) for part in inputs.split(ITEMS)], 1)
-        table = torch.stack([score(probs, people).mean(-1) for score in SCORES.values()], 1)
-        return [dict(zip(SCORES, values, strict=True)) for values in table.tolist()], probs
+        return torch.cat([network([part], whole).double().softmax(-1) for part in inputs.split(ITEMS)], 1)
 
     def member_state(self, row: int) -> dict[str, Tensor]:
         """An ordinary state dict of the active member at this row."""
@@ -239,6 +244,12 @@ SCORES = {
     "soft_brier": functional.item_brier,
     "accuracy": functional.item_hit,
 }
+
+
+def mean_scores(probs: Tensor, people: Tensor) -> list[dict[str, float]]:
+    """The mean scores of each member's predictions [m, N, K] against annotators [N, K]."""
+    table = torch.stack([score(probs, people).mean(-1) for score in SCORES.values()], 1)
+    return [dict(zip(SCORES, values, strict=True)) for values in table.tolist()]
 
 
 def _kernel(optimizer: torch.optim.Optimizer) -> Callable[..., None]:

@@ -1,9 +1,10 @@
-"""A job in a process of its own: `python -m studies.job JOB.json`. It ends with its parent, holds its runs, and writes its progress."""
+"""A job of a study, done in a process of its own: it ends with its parent, holds its runs, and writes its progress."""
 
 import ctypes
 import errno
 import fcntl
 import json
+import math
 import os
 import signal
 import sys
@@ -13,8 +14,10 @@ from typing import Any
 
 import torch
 
-from callbacks.results import has_ended, write_atomically
+from callbacks.history import Epochs, read_history
+from callbacks.results import has_ended, write_failure
 from errors import mistake_behind
+from kept_files import remove_rests, write_atomically
 from studies.packing import Job
 from studies.study import Run
 
@@ -52,6 +55,7 @@ def do_job(path: Path) -> dict[str, str]:
         if content["packed"]:
             from studies.pack_job import run_pack
 
+            remove_rests(path.parent, f"{path.stem}.pt.*")
             return run_pack(runs, folder, path.with_suffix(".pt"), content["predict"], lambda share: report(path, share))
         return run_alone(runs[0], folder, content["predict"], content["devices"])
 
@@ -67,7 +71,20 @@ def run_alone(run: Run, folder: Path, predict: bool, devices: int) -> dict[str, 
         options += ["--trainer.devices", str(devices), "--trainer.strategy", "ddp"]
     for command in ("fit", "test", *(["predict"] if predict else [])):
         run_command([command, *options])
+        if command == "fit" and (reason := divergence(read_history(run.folder(folder)) or [])):
+            write_failure(run.folder(folder), reason)
+            return {run.name: reason}
     return {}
+
+
+def divergence(epochs: Epochs) -> str:
+    """Why a training has no result, in the words of a pack; empty where all its losses are finite numbers.
+
+    >>> divergence([{"epoch": 0, "train/loss": 1.5, "val/loss": 1.2}, {"epoch": 1, "train/loss": float("nan"), "val/loss": 1.3}])
+    'its loss was nan in epoch 1'
+    """
+    losses = ((int(row["epoch"]), row[name]) for row in epochs for name in ("train/loss", "val/loss") if name in row)
+    return next((f"its loss was {loss:g} in epoch {epoch}" for epoch, loss in losses if not math.isfinite(loss)), "")
 
 
 class hold:
@@ -79,8 +96,7 @@ class hold:
 
     def __enter__(self):
         fcntl.flock(self._file, fcntl.LOCK_EX)
-        for rest in self._folder.rglob("*.part"):  # of a process that was killed while writing
-            rest.unlink()
+        remove_rests(self._folder)
 
     def __exit__(self, *error: Any):
         self._file.close()
@@ -98,18 +114,18 @@ def die_with_parent(parent: int) -> None:
             sys.exit("the launcher has ended")
 
 
-if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        die_with_parent(int(sys.argv[2]))
+def run(path: Path) -> int:
+    """Do a job and say how it ended: the exit code of its process, with a sentence for the log where it failed."""
     try:
-        failures = do_job(Path(sys.argv[1]))
+        failures = do_job(path)
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             os._exit(errno.ENOSPC)  # the log lies on the same disk, so the code must tell
         mistake = mistake_behind(error)
         if mistake is None:
             raise
-        sys.exit(f"error: {mistake}")
+        print(f"error: {mistake}", file=sys.stderr)
+        return 1
     for name, reason in failures.items():
         print(f"failed: {name}: {reason}")
-    sys.exit(DIVERGED if failures else 0)
+    return DIVERGED if failures else 0

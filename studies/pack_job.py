@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from importlib.metadata import version
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from callbacks.data_cartography import DataCartography
 from callbacks.epoch_scores import EpochScores
 from callbacks.history import write_history
 from callbacks.prediction_table import write_predictions
-from callbacks.results import describe_run, read_results, write_atomically, write_failure, write_results
+from callbacks.results import describe_run, read_results, write_failure, write_results
 from callbacks.training_dynamics import TrainingDynamics
 from datamodules import Mixup, VoteDataModule
 from lightning_modules.pack_member import EarlyStopping, Member
 from lightning_modules.packed import PackedClassifier
 from metrics import every_metric
-from studies.build import build, build_classifier, build_data, class_of
+from studies.build import build, build_classifier, build_data, class_of, training_labels
+from studies.checkpoints import before, newest_whole, write_checkpoint
 from studies.configuration import write_config
 from studies.packing import is_probe, without_epochs
 from studies.runs import best_checkpoint
@@ -31,19 +32,18 @@ SAVE_EVERY = 5.0  # seconds between saved states of a pack
 
 def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress: Callable[[float], None]) -> dict[str, str]:
     """Train a pack and write every run; returns the failures by run name. `state` is where an interrupted pack is continued from."""
-    members, owners = build_members(runs)
+    members, owners = build_members(runs, folder)
     pack = PackedClassifier(members)
-    if state.exists():
-        pack.load_state_dict(torch.load(state, weights_only=True))
+    saved_state = newest_whole(state)
+    if saved_state:
+        pack.load_state_dict(saved_state[1])
     saved = time.monotonic()
 
     def after_epoch(pack: PackedClassifier) -> None:
         nonlocal saved
         progress(sum(len(m.history) if not m.finished else m.max_epochs for m in members) / sum(m.max_epochs for m in members))
         if time.monotonic() - saved > SAVE_EVERY:
-            content = BytesIO()
-            torch.save(pack.state_dict(), content)
-            write_atomically(state, content.getvalue())
+            write_checkpoint(state, pack.state_dict(), keep=True)
             saved = time.monotonic()
 
     pack.fit(after_epoch)
@@ -54,27 +54,33 @@ def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress
                 failures[run.name] = member.failed
                 write_failure(run.folder(folder), member.failed)
             elif read_results(run.folder(folder)) is None:  # what an earlier process finished is left as it is
+                for probe in cartographies(run.config) if run is not owned[0] else []:
+                    probe.copy_record(member.data, owned[0].folder(folder), run.folder(folder), run.config["trainer"]["max_epochs"])
                 write_member(member, run, run.folder(folder), predict)
-    state.unlink(missing_ok=True)
+    for rest in (before(state), state):
+        rest.unlink(missing_ok=True)
     return failures
 
 
-def build_members(runs: list[Run]) -> tuple[list[Member], list[list[Run]]]:
-    """A member for each run, or for several that are prefixes of the longest of them; members of one seed share their data."""
+def build_members(runs: list[Run], folder: Path) -> tuple[list[Member], list[list[Run]]]:
+    """A member for each run, or for several that are prefixes of the longest of them, which comes first; members of one seed share their data."""
     together: dict[str, list[Run]] = {}
     for run in runs:
         together.setdefault(without_epochs(run.config) or run.name, []).append(run)
     shared: dict[str, Any] = {}
     members, owners = [], []
     for owned in sorted(together.values(), key=_place):
-        longest = max(owned, key=lambda run: run.config["trainer"]["max_epochs"])
+        owned = sorted(owned, key=lambda run: -run.config["trainer"]["max_epochs"])
+        longest = owned[0]
         arguments = longest.config["data"]["init_args"]
-        key = repr({name: value for name, value in arguments.items() if name not in ("delivery", "votes_per_item")})
+        binding = class_of(longest.config["data"]).binding  # pyright: ignore[reportAttributeAccessIssue]
+        key = repr({name: value for name, value in arguments.items() if name not in binding})
         if key not in shared:
             shared[key] = build_data(longest.config)
         data = shared[key]
-        bound = data.bind(build(arguments.get("delivery")), arguments.get("votes_per_item"))
-        stops = tuple(sorted(run.config["trainer"]["max_epochs"] for run in owned))
+        bound = data.bind(**{name: build(arguments.get(name)) for name in binding})
+        labels = training_labels(longest.config, data)
+        stops = tuple(run.config["trainer"]["max_epochs"] for run in reversed(owned))
         classifier = build_classifier(longest.config, data)
         strata = followed_strata(longest.config, data)
         members.append(
@@ -87,6 +93,7 @@ def build_members(runs: list[Run]) -> tuple[list[Member], list[list[Run]]]:
                 stops,
                 strata=strata,
                 scored=scored_splits(longest.config),
+                watched={probe.split: probe.follow(data, labels, longest.folder(folder)) for probe in cartographies(longest.config)},
             )
         )
         owners.append(owned)
@@ -120,21 +127,26 @@ def scored_splits(config: dict[str, Any]) -> tuple[str, ...]:
     return found[0].splits if found else ()
 
 
+def cartographies(config: dict[str, Any]) -> list[DataCartography]:
+    """Those of a run, which follow its predictions from epoch to epoch."""
+    return [build(callback) for callback in config["trainer"].get("callbacks") or [] if issubclass(class_of(callback), DataCartography)]
+
+
 def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     """Checkpoint, config, history and, last of all, results: as if the run had been alone."""
     epochs = run.config["trainer"]["max_epochs"]
     best_epoch, state = member.at_stop.get(epochs, (member.best_epoch, member.best_state))
     checkpoint = best_checkpoint(folder)
-    content = BytesIO()
     val_loss = member.history[best_epoch]["val/loss"]
-    torch.save({"state_dict": state, "epoch": best_epoch, "val_loss": val_loss, "pytorch-lightning_version": version("lightning")}, content)
+    content = {"state_dict": state, "epoch": best_epoch, "val_loss": val_loss, "pytorch-lightning_version": version("lightning")}
     write_config(run.config, folder)
-    write_atomically(checkpoint, content.getvalue())
+    write_checkpoint(checkpoint, content, keep=False)
     write_history(folder, member.history[:epochs])
     network, data = member.classifier.network, member.data
     network.load_state_dict({name.removeprefix("network."): value for name, value in state.items()})
     arguments = run.config["data"]["init_args"]
-    about = describe_run(data, build(arguments.get("delivery")), arguments.get("votes_per_item"), network, folder, checkpoint)
+    delivery, votes_per_item, targets = (build(arguments.get(option)) for option in ("delivery", "votes_per_item", "targets"))
+    about = describe_run(data, delivery, votes_per_item, network, folder, checkpoint, targets)
     metrics = every_metric("")
     probs, people, _ = predictions(network, data, data.corpus.splits["test"])
     for batch in zip(probs.split(data.batch_size), people.split(data.batch_size), strict=True):

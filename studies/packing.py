@@ -55,6 +55,8 @@ def why_alone(config: dict[str, Any]) -> str | None:
         return f"{optimizer} with these options has no packed form"
     if scheduler not in SCHEDULERS | {None}:
         return f"{scheduler} has no packed form"
+    if model.get("compile"):
+        return "model.compile is set"
     for callback in trainer.get("callbacks") or []:
         if is_probe(callback):
             continue
@@ -105,9 +107,9 @@ def _class(entry: Any) -> str | None:
 
 
 def _shape(config: dict[str, Any]) -> str:
-    """What members of a pack have in common: all but seed, delivery, votes, learning rate, weight decay, schedule, stopping and epochs."""
+    """What members of a pack have in common: all but seed, delivery, votes, targets, learning rate, weight decay, schedule, stopping and epochs."""
     common = deepcopy({"data": config["data"], "network": config["model"]["network"], "optimizer": config["model"]["optimizer"]})
-    for option in ("seed", "delivery", "votes_per_item", "root", "num_workers"):
+    for option in ("seed", "root", "num_workers", *class_of(config["data"]).binding):  # pyright: ignore[reportAttributeAccessIssue]
         common["data"]["init_args"].pop(option, None)
     for option in ("lr", "weight_decay"):
         common["optimizer"]["init_args"].pop(option, None)

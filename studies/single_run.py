@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, Union
 
+import yaml
 from lightning import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
@@ -15,9 +16,12 @@ from callbacks.results import read_results
 from datamodules import Delivery, VoteDataModule
 from datamodules.embedders import Embedder
 from errors import InputError, OptionError, parse_error
+from kept_files import remove_rests
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import Network
-from studies.runs import best_checkpoint, check_checkpoint, last_checkpoint, run_name
+from plain_yaml import NotPlain, load_plain
+from studies.checkpoints import CheckpointFiles
+from studies.runs import best_checkpoint, check_checkpoint, checkpoint_to_continue, run_name
 
 # Options whose value is the name of a class
 CHOICES = {
@@ -36,6 +40,20 @@ class Parser(LightningArgumentParser):
 
     def error(self, message, ex=None):
         raise OptionError(parse_error(message, CHOICES)) from ex
+
+    def parse_path(self, path, *args, **kwargs):
+        """A file of --config, which must be plain YAML before anything else looks at it."""
+        try:
+            content = load_plain(Path(path).read_text())
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            why = error if isinstance(error, NotPlain) else type(error).__name__
+            raise OptionError(f"{path} cannot be read as a config ({why}); it must be a YAML file of options.") from error
+        if not isinstance(content, dict):
+            raise OptionError(f"{path} holds no options; a config has entries such as data, model and trainer.")
+        try:
+            return super().parse_path(path, *args, **kwargs)
+        except OptionError as error:
+            raise OptionError(f"{path}: {error}") from error
 
 
 class PluralityCLI(LightningCLI):
@@ -65,13 +83,14 @@ class PluralityCLI(LightningCLI):
         self.run_dir = Path(config.trainer.default_root_dir or "runs") / run_name(config.as_dict())
         # The checkpoint is no part of the run's config: what is kept beside the results must not tie a later test to it.
         self.ckpt_path, config.ckpt_path = config.ckpt_path, None
-        if self.ckpt_path is None and self.subcommand == "fit":
-            last = last_checkpoint(self.run_dir)
-            self.ckpt_path = str(last) if last.exists() else None
-        elif self.ckpt_path is None:
-            self.ckpt_path = str(best_checkpoint(self.run_dir))
-        if self.ckpt_path is not None:
-            check_checkpoint(Path(self.ckpt_path))
+        if self.ckpt_path is not None or self.subcommand != "fit":
+            self.ckpt_path = self.ckpt_path or str(best_checkpoint(self.run_dir))
+            check_checkpoint(Path(self.ckpt_path), to_continue=self.subcommand == "fit")
+        elif not self.is_done():
+            remove_rests(self.run_dir)
+            for signalled in self.run_dir.glob("hpc_ckpt_*.ckpt"):  # Lightning's, of mid-epoch, from which a run would not continue exactly
+                signalled.unlink(missing_ok=True)
+            self.ckpt_path = checkpoint_to_continue(self.run_dir)
 
     def _prepare_subcommand_kwargs(self, subcommand: str) -> dict[str, Any]:
         kwargs = super()._prepare_subcommand_kwargs(subcommand)
@@ -85,22 +104,33 @@ class PluralityCLI(LightningCLI):
         checkpoints = {"dirpath": folder, "auto_insert_metric_name": False, "enable_version_counter": False}
         self.trainer_defaults["callbacks"] = [
             ModelCheckpoint(filename="best", monitor="val/loss", **checkpoints),
-            ModelCheckpoint(filename="last", **checkpoints),
+            # whatever the rhythm of validation: only at an epoch's end is there nothing of it that a checkpoint does not hold
+            ModelCheckpoint(filename="last", save_on_train_epoch_end=True, **checkpoints),
             History(),
             UncertaintyFigures(),
             PredictionTable(),
             Results(),
         ]
         logger = TensorBoardLogger(self.run_dir, name="", version="")
-        return super().instantiate_trainer(default_root_dir=self.run_dir, logger=logger, **kwargs)
+        trainer = super().instantiate_trainer(default_root_dir=self.run_dir, logger=logger, **kwargs)
+        trainer.strategy.checkpoint_io = CheckpointFiles()
+        return trainer
 
     def fit(self, model: AnnotatorClassifier, **kwargs) -> None:
         """Train, unless this very run is already trained and tested: nothing is done twice."""
-        if read_results(self.run_dir) is None:
+        done = self.is_done()
+        if not done:
             self.trainer.fit(model, **kwargs)
-            print(f"best checkpoint: {best_checkpoint(self.run_dir)}")
-        else:
-            print(f"this run is done: {self.run_dir}; delete that folder to train it again")
+        if self.trainer.is_global_zero:
+            told = (
+                f"this run is done: {self.run_dir}; delete that folder to train it again"
+                if done
+                else f"best checkpoint: {best_checkpoint(self.run_dir)}"
+            )
+            print(told)
+
+    def is_done(self) -> bool:
+        return read_results(self.run_dir) is not None
 
 
 def run_command(args: list[str] | None = None) -> PluralityCLI:

@@ -24,7 +24,7 @@ class LeNet(Network):
             )
         kernel = 5 if min(input_shape[1:]) >= 12 else 3
         self.convolutions = nn.Sequential(
-            nn.Conv2d(input_shape[0], 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(input_shape[0], 6, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),  # the same as in the other order, on a quarter of the values
             nn.Conv2d(6, 16, kernel), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True),
             nn.Flatten(),
         )  # fmt: skip

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from callbacks.results import describe_value, write_atomically
+from callbacks.results import describe_value
 from datamodules import Mixup, StochasticLabelSampling
+from kept_files import write_atomically
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

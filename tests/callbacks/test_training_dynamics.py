@@ -34,7 +34,14 @@ PROBES = {
     "trainer": {"callbacks": [{"class_path": "TrainingDynamics", "init_args": {"quantile": 0.8}}, {"class_path": "GradientVariance"}]}
 }
 COLUMNS = ("val/js", "val/js_nohlv", "val/js_hlv", "val/js_high")
-NUMBERS = {"best_epoch", "epoch_within_5pct", "best_val_soft_nll", "final_val_soft_nll", *(f"late_{name[4:]}" for name in COLUMNS)}
+NUMBERS = {
+    "best_epoch",
+    "best_loss_epoch",
+    "epoch_within_5pct",
+    "best_val_soft_nll",
+    "final_val_soft_nll",
+    *(f"late_{name[4:]}" for name in COLUMNS),
+}
 
 
 def options(folder: Path, *more: str) -> list[str]:

@@ -38,6 +38,7 @@ def run(*options: str) -> Run:
         (["--model.scheduler", "StepLR", "--model.scheduler.step_size", "3"], "StepLR has no packed form"),
         (["--trainer.gradient_clip_val", "1.0"], "trainer.gradient_clip_val is set"),
         (["--trainer.precision", "bf16-mixed"], "trainer.precision is set"),
+        (["--model.compile", "true"], "model.compile is set"),
         (["--trainer.callbacks+=StochasticWeightAveraging", "--trainer.callbacks.swa_lrs", "0.1"], "StochasticWeightAveraging may look"),
     ],
 )
@@ -73,7 +74,7 @@ def test_runs_that_differ_in_their_length_alone_stay_in_one_pack():
     assert all(len({r.config["seed_everything"] for r in job.runs}) == len(job.runs) / 3 for job in jobs)
 
 
-def test_an_exhaustive_grid_packs_by_batch_size_alone_and_reads_three_lengths_off_one_member():
+def test_an_exhaustive_grid_packs_by_batch_size_alone_and_reads_three_lengths_off_one_member(tmp_path: Path):
     plateau = json.dumps({"class_path": "torch.optim.lr_scheduler.ReduceLROnPlateau", "init_args": {"factor": 0.5}})
     stop = ["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor", "val/loss", "--trainer.callbacks+=EpochScores"]
     deliveries = (["--data.delivery", "SoftLabels"], ["--data.delivery", "MajorityVote", "--model.monitor", "val/hard_nll"])
@@ -89,7 +90,7 @@ def test_an_exhaustive_grid_packs_by_batch_size_alone_and_reads_three_lengths_of
     assert [len(job.runs) for job in jobs] == [24, 24]
     for job in jobs:
         assert len({r.config["data"]["init_args"]["batch_size"] for r in job.runs}) == 1
-        members, owners = build_members(job.runs)
+        members, owners = build_members(job.runs, tmp_path)
         assert len(members) == 8
         assert {len(owned) for owned in owners} == {3}
         assert {member.stops for member in members} == {(10, 15, 20)}
