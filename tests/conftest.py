@@ -1,17 +1,21 @@
 """Fixtures that several tests share: the real data where it is at hand, and small files in exactly its formats."""
 
 import csv
+import gzip
 import hashlib
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from datamodules import CIFAR10H, POPQUORN, ChaosNLI
+from datamodules import CIFAR10H, POPQUORN, ChaosNLI, mnist, simulated_soft_digits
 from datamodules.cifar10h import RECORD
+from datamodules.corpora.difficulty import Regions
+from datamodules.corpora.options import CorpusOptions, Interpolation, SourceOptions
 
 
 @pytest.fixture(scope="session")
@@ -108,8 +112,76 @@ def small_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+SMALL_CORPUS = CorpusOptions(
+    sources={
+        "mnist": SourceOptions(Regions(2, 0.45, 0.2, 0.1), (140, 30, 30)),
+        "interpolated": SourceOptions(Regions(2, 0.45, 0.05, 0.01), (98, 21, 21)),
+    },
+    near_duplicate=1.0,
+    easy_per_digit=0,
+    known_digits=100,
+    interpolation=Interpolation(digits=500, dimensions=4, epochs=8, classifier_epochs=1, images=200),
+)
+
+
+def write_mnist(root: Path, items: int = 900, test_items: int = 100) -> Path:
+    """MNIST in its published format, but with few images: of every class one pattern, blurred by noise."""
+    rng = np.random.default_rng(10)
+    patterns = rng.integers(0, 200, size=(10, 28, 28))
+    (root / "mnist").mkdir(parents=True, exist_ok=True)
+    for part, number in (("train", items), ("test", test_items)):
+        labels = (np.arange(number) % 10).astype(np.uint8)
+        images = (patterns[labels] + rng.integers(0, 56, size=(number, 28, 28))).astype(np.uint8)
+        for file, array in zip(mnist.FILES[part], (images, labels), strict=True):
+            header = bytes([0, 0, 8, array.ndim]) + b"".join(size.to_bytes(4, "big") for size in array.shape)
+            (root / file.path).write_bytes(gzip.compress(header + array.tobytes(), mtime=0))
+    return root
+
+
+def trust_mnist(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    """Take the files of MNIST below `root` as the published ones, and make a stand-in of soft-digits that is as small."""
+    for part, files in mnist.FILES.items():
+        digests = [hashlib.sha256(gzip.decompress((root / file.path).read_bytes())).hexdigest() for file in files]
+        monkeypatch.setitem(mnist.FILES, part, tuple(replace(file, sha256=digest) for file, digest in zip(files, digests, strict=True)))
+    monkeypatch.setattr(simulated_soft_digits, "OPTIONS", SMALL_CORPUS)
+
+
+@pytest.fixture(scope="session")
+def built_stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small MNIST and the stand-in of soft-digits that is built of it: once, for the small corpus is always the same."""
+    root = write_mnist(tmp_path_factory.mktemp("stand-in"))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        trust_mnist(monkeypatch, root)
+        simulated_soft_digits.stand_in(str(root), annotators=6, seed=0)
+    return root
+
+
 @pytest.fixture
-def small_data(small_cifar: Path, small_texts: Path) -> Path:
+def small_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_stand_in: Path) -> Path:
+    """A root folder with a small MNIST that passes for the published one, and the stand-in of soft-digits that was built of it."""
+    root = tmp_path / "data"
+    shutil.copytree(built_stand_in, root, dirs_exist_ok=True)
+    trust_mnist(monkeypatch, root)
+    return root
+
+
+def write_own_votes(root: Path, items: int = 40) -> Path:
+    """The files that configs/own_votes.yaml reads: a row per vote, and a row per item, in no order."""
+    rng = np.random.default_rng(11)
+    (root / "own").mkdir(parents=True, exist_ok=True)
+    labels = ("no", "unsure", "yes")
+    votes = [(f"post-{item}", f"rater-{rater}", labels[rng.integers(3)]) for item in range(items) for rater in range(4 + item % 3)]
+    for name, head, rows in (
+        ("votes.csv", ("item", "annotator", "label"), [votes[row] for row in rng.permutation(len(votes))]),
+        ("items.csv", ("item", "text"), [(f"post-{item}", f'Is "{item}",\nas was said, polite?') for item in rng.permutation(items)]),
+    ):
+        with open(root / "own" / name, "w", newline="") as stream:
+            csv.writer(stream).writerows([head, *rows])
+    return root
+
+
+@pytest.fixture
+def small_data(small_cifar: Path, small_texts: Path, small_mnist: Path) -> Path:
     """A root folder with small forms of all published datasets."""
-    assert small_cifar == small_texts
-    return small_cifar
+    assert small_cifar == small_texts == small_mnist
+    return write_own_votes(small_cifar)

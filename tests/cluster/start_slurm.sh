@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Installs and starts a real Slurm of one node, with the partitions `cpu` and `gpu`, on this machine; does nothing if one is up.
+# Installs and starts a real Slurm on this machine; does nothing if one is up. The partitions `cpu` and `gpu` are a node with two CPUs; `nodes` is that and
+# a second one, which is the same machine behind another port.
 # Exits with 0 when Slurm is up, with 3 where it cannot be (tests then skip), with 1 when it failed to come up.
 set -euo pipefail
 
 home=/var/lib/plurality-slurm
 munge="$home/munge"
+first="$(hostname -s)" second="$(hostname -s)-second" # processes meet at the first node by name, whose name must be an address
 conf=/etc/slurm/slurm.conf
 
 say() { echo "start_slurm: $*"; }
@@ -24,7 +26,7 @@ is_ours() { [ "$(readlink "$conf")" = "$home/slurm.conf" ]; }
 
 node_is_ready() { timeout 5 sinfo --noheader --format=%T 2>/dev/null | grep -Eq '^(idle|mixed|allocated|completing)[+]?$'; }
 
-slurmd_runs() { grep -q ^slurmd "/proc/$(cat "$home/slurmd.pid" 2>/dev/null)/cmdline" 2>/dev/null; }
+slurmd_runs() { for node in "$first" "$second"; do grep -q slurmd "/proc/$(cat "$home/slurmd-$node.pid" 2>/dev/null)/cmdline" 2>/dev/null || return 1; done; }
 
 # The controller believes in a killed slurmd for minutes, so our own is also looked for.
 is_up() { node_is_ready && { ! is_ours || slurmd_runs; }; }
@@ -69,16 +71,16 @@ comes_up timeout 5 munge --no-input --socket="$munge/socket" || fail "munged doe
 # config_overrides: the node has what stands here, whatever the machine has.
 cat >"$home/slurm.conf" <<CONF
 ClusterName=plurality
-SlurmctldHost=$(hostname -s)(127.0.0.1)
+SlurmctldHost=$first(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthInfo=socket=$munge/socket,cred_expire=5
 SlurmctldPidFile=$home/slurmctld.pid
 SlurmctldLogFile=$home/slurmctld.log
 StateSaveLocation=$home/state
-SlurmdPidFile=$home/slurmd.pid
-SlurmdLogFile=$home/slurmd.log
-SlurmdSpoolDir=$home/spool
+SlurmdPidFile=$home/slurmd-%n.pid
+SlurmdLogFile=$home/slurmd-%n.log
+SlurmdSpoolDir=$home/spool-%n
 SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -91,19 +93,24 @@ KillWait=5
 ReturnToService=2
 EnforcePartLimits=ALL
 MailProg=/bin/true
-NodeName=$(hostname -s) NodeAddr=127.0.0.1 CPUs=2 RealMemory=65536
-PartitionName=cpu Nodes=ALL Default=YES
-PartitionName=gpu Nodes=ALL
+NodeName=$first NodeAddr=127.0.0.1 Port=6818 CPUs=2 RealMemory=65536
+NodeName=$second NodeHostname=$first NodeAddr=127.0.0.1 Port=6819 CPUs=2 RealMemory=65536
+PartitionName=cpu Nodes=$first Default=YES
+PartitionName=gpu Nodes=$first
+PartitionName=nodes Nodes=$first,$second
 CONF
-mkdir -p "$(dirname "$conf")" "$home/state" "$home/spool"
+mkdir -p "$(dirname "$conf")" "$home/state"
 ln --symbolic --force "$home/slurm.conf" "$conf"
 
 say "starting slurmctld"
 slurmctld -c >>"$home/slurmctld.log" 2>&1 </dev/null || fail "slurmctld failed" "$home/slurmctld.log"
 comes_up timeout 5 scontrol ping || fail "slurmctld does not answer" "$home/slurmctld.log"
 
-say "starting slurmd"
-slurmd >>"$home/slurmd.log" 2>&1 </dev/null || fail "slurmd failed" "$home/slurmd.log"
-comes_up is_up || fail "slurmd does not register" "$home/slurmd.log"
+for node in "$first" "$second"; do
+    say "starting slurmd of node $node"
+    mkdir -p "$home/spool-$node"
+    slurmd -N "$node" >>"$home/slurmd-$node.log" 2>&1 </dev/null || fail "slurmd failed" "$home/slurmd-$node.log"
+done
+comes_up is_up || fail "slurmd does not register" "$home/slurmd-$first.log"
 
 say "Slurm is up"

@@ -9,7 +9,8 @@ say() { echo "stop_slurm: $*"; }
 pid_of() { cat "$home/$1.pid" 2>/dev/null || true; }
 
 # A zombie has no command line, so one that nobody reaps counts as ended.
-runs() { grep -q "^$(basename "$1")" "/proc/$(pid_of "$1")/cmdline" 2>/dev/null; }
+# Those of nodes are slurmd-NODE.
+runs() { grep -q "^$(basename "${1%%-*}")" "/proc/$(pid_of "$1")/cmdline" 2>/dev/null; }
 
 jobs_left() { timeout 5 squeue --noheader --format=%A 2>/dev/null || true; }
 
@@ -28,7 +29,7 @@ if runs slurmctld && some_jobs_left; then
     still some_jobs_left && say "some jobs did not end"
 fi
 
-for daemon in slurmd slurmctld munge/munged; do
+for daemon in $(cd "$home" 2>/dev/null && ls slurmd*.pid 2>/dev/null | sed "s/.pid$//") slurmctld munge/munged; do
     if runs "$daemon"; then
         say "stopping $daemon"
         kill "$(pid_of "$daemon")"
