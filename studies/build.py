@@ -4,7 +4,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from datamodules import VoteDataModule
+from datamodules import VoteDataModule, VoteTable
 from lightning_modules import AnnotatorClassifier
 
 
@@ -29,6 +29,12 @@ def build_data(config: dict[str, Any]) -> VoteDataModule:
     data.prepare_data()
     data.setup()
     return data
+
+
+def training_labels(config: dict[str, Any], data: VoteDataModule) -> VoteTable:
+    """What a run labels all items with, from data that it may share with runs of other labels."""
+    arguments = config["data"].get("init_args", {})
+    return data.training_votes(**{name: arguments.get(name) for name in data.binding if name not in ("delivery", "votes_per_item")})
 
 
 def build_classifier(config: dict[str, Any], data: VoteDataModule) -> AnnotatorClassifier:

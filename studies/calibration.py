@@ -15,7 +15,8 @@ from callbacks.hessian_spectrum import HessianSpectrum
 from datamodules import VoteDataModule
 from lightning_modules import AnnotatorClassifier
 from studies.build import build_classifier, build_data, class_of
-from studies.cost import forward_flops, in_words, shared_part, training_batches
+from studies.comparable_runs import items_of
+from studies.cost import forward_flops, in_words, training_batches
 from studies.study import Run
 
 WARM_UP = 1  # step that is not timed: kernels are chosen and memory is taken in it
@@ -35,22 +36,21 @@ class Calibration:
     step: float  # seconds per training step
     evaluation: float  # per item
     product: float  # per item of a Hessian-vector product
-    steps: int  # of one run
-    evaluated: int  # items that one run evaluates: after every epoch, in its test, and in predict
+    steps: int  # of all runs
+    evaluated: int  # items that all runs evaluate: after every epoch, in their tests, and in predict
     differentiated: int  # items of all Hessian-vector products of all runs
-    flops: float  # of the training of one run
+    flops: float  # of the training of all runs
 
     @property
     def hours(self) -> float:
-        own = self.steps * self.step + self.evaluated * self.evaluation
-        return (self.runs * own + self.differentiated * self.product) / 3600
+        return (self.steps * self.step + self.evaluated * self.evaluation + self.differentiated * self.product) / 3600
 
     @property
     def sentence(self) -> str:
-        elsewhere = 1.2 * self.runs * self.flops / SUSTAINED / 3600  # a fifth more for evaluation and probes
+        elsewhere = 1.2 * self.flops / SUSTAINED / 3600  # a fifth more for evaluation and probes
         return (
-            f"{self.network} on {self.device}: {1000 * self.step:.1f} ms a step, {self.steps:,} steps a run, {self.runs} runs one after the other: "
-            f"{in_words(3600 * self.hours)}. Their training is {self.runs * self.flops:.2g} floating-point operations: a device that sustains "
+            f"{self.network} on {self.device}: {1000 * self.step:.1f} ms a step, {self.steps:,} steps of {self.runs} runs one after the other: "
+            f"{in_words(3600 * self.hours)}. Their training is {self.flops:.2g} floating-point operations: a device that sustains "
             f"{SUSTAINED / 1e12:g} TFLOP/s would take about {in_words(3600 * elsewhere)} (by arithmetic, not measured)."
         )
 
@@ -59,7 +59,8 @@ def calibrate(runs: list[Run], predict: bool, steps: int = 4) -> list[Calibratio
     """Time some steps of each shape of run among these, alone on the first device that there is, as Lightning would choose it."""
     shapes: dict[str, list[Run]] = {}
     for run in runs:
-        shapes.setdefault(json.dumps(shared_part(run.config), sort_keys=True), []).append(run)
+        shape = (run.config["model"]["network"], items_of(run), run.config["data"]["init_args"].get("batch_size"))
+        shapes.setdefault(json.dumps(shape, sort_keys=True), []).append(run)
     return [_measure(members, predict, steps) for members in shapes.values()]
 
 
@@ -69,9 +70,12 @@ def _measure(runs: list[Run], predict: bool, steps: int) -> Calibration:
     data = build_data(config)
     assert data.corpus is not None
     classifier = build_classifier(config, data).to(device)
-    epochs = config["trainer"]["max_epochs"]
-    per_run = epochs * training_batches(config, len(data.rows("train")))
-    probed = [run for run in runs if any(issubclass(class_of(c), HessianSpectrum) for c in run.config["trainer"].get("callbacks") or [])]
+    epochs = sum(run.config["trainer"]["max_epochs"] for run in runs)
+    steps_of_all = sum(run.config["trainer"]["max_epochs"] * training_batches(run.config, len(data.rows("train"))) for run in runs)
+    callbacks = [callback for run in runs for callback in run.config["trainer"].get("callbacks") or []]
+    probes = [callback for callback in callbacks if issubclass(class_of(callback), HessianSpectrum)]
+    most = [callback.get("init_args", {}).get("most_items") or len(data.rows("test")) for callback in probes]
+    probed = sum(min(items, len(data.rows("test"))) for items in most)
     return Calibration(
         network=type(classifier.network).__name__,
         device=torch.cuda.get_device_name() if device.type == "cuda" else f"this CPU, {torch.get_num_threads()} thread(s)",
@@ -79,10 +83,10 @@ def _measure(runs: list[Run], predict: bool, steps: int) -> Calibration:
         step=_seconds(_training_step(classifier, data, device), steps, device),
         evaluation=_seconds(_evaluation_step(classifier, data, device), steps, device) / data.batch_size,
         product=_seconds(_hessian_step(classifier, data, device), 1, device) / data.batch_size if probed else 0.0,
-        steps=per_run,
-        evaluated=epochs * len(data.rows("val")) + len(data.rows("test")) + predict * len(data.annotator_probs),
-        differentiated=len(probed) * PRODUCTS * len(data.rows("test")) // 2,  # half of the products are over the small slice
-        flops=3 * forward_flops(classifier.network, data.input_shape) * data.batch_size * per_run,
+        steps=steps_of_all,
+        evaluated=epochs * len(data.rows("val")) + len(runs) * (len(data.rows("test")) + predict * len(data.annotator_probs)),
+        differentiated=probed * PRODUCTS // 2,  # half of the products are over the small slice
+        flops=3 * forward_flops(classifier.network, data.input_shape) * data.batch_size * steps_of_all,
     )
 
 
@@ -121,7 +125,7 @@ def _hessian_step(classifier: AnnotatorClassifier, data: VoteDataModule, device:
 
 def _batch(classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     batch = next(data.evaluation_batches(data.rows("train"), device))
-    return batch.inputs.to(memory_format=classifier.memory_format), batch.targets
+    return classifier.prepared(batch.inputs), batch.targets
 
 
 def _seconds(step: Callable[[], Any], steps: int, device: torch.device) -> float:

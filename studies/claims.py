@@ -63,7 +63,8 @@ NUMBERS = (
 )
 RULES = (
     "Every claim is tested on the runs of this study, at 5 %: undecided means that these seeds show neither the claim nor its opposite, and not "
-    "that it is false; no correction is made for the number of claims."
+    "that it is false; no correction is made for the number of claims. A claim of several cells is supported where the means of all favour it and the test over all "
+    "of them together finds it; the grounds say in how many cells each by itself would."
 )
 
 

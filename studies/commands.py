@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from callbacks.results import read_failure, read_results
+from callbacks.results import has_ended, read_failure, read_results
 from errors import InputError
 from studies.cost import in_words, seconds
 from studies.local_launcher import is_done, launch
@@ -109,7 +109,7 @@ def tell_measured_cost(study: Study, runs: Path, console: Console) -> None:
     """What the runs that are left would take on this device, from some of their own steps."""
     from studies.calibration import calibrate
 
-    left = [run for run in study.runs() if read_results(run.folder(runs)) is None]
+    left = [run for run in study.runs() if not has_ended(run.folder(runs))]
     for found in calibrate(left, study.predict):
         console.print(found.sentence, soft_wrap=True, highlight=False)
 

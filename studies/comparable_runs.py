@@ -8,11 +8,12 @@ from torch import Tensor
 
 from errors import InputError
 from lightning_modules.networks import Network
+from studies.build import class_of
 from studies.runs import PLACES, best_checkpoint, check_checkpoint
 from studies.study import Run
 
-# What the data's config may differ in without a change of items or inputs
-FREE = {"seed", "delivery", "votes_per_item", "batch_size", *PLACES}
+# What the data's config may differ in without a change of items or inputs, besides how they are labelled in training (`VoteDataModule.binding`)
+FREE = {"seed", "batch_size", *PLACES}
 
 Methods = dict[Any, dict[int, Run]]  # level of the factor -> seed -> run
 
@@ -38,17 +39,22 @@ def by_method(study_runs: list[Run], runs: Path, factor: str) -> Methods:
 
 
 def load_weights(run: Run, runs: Path, network: Network) -> dict[str, Tensor]:
-    """The weights of a run's best checkpoint, loaded into a network of its config as well. Nothing in a checkpoint can run code."""
-    path = best_checkpoint(run.folder(runs))
+    """The weights of a run's best checkpoint, loaded into a network of its config as well."""
+    return read_weights(best_checkpoint(run.folder(runs)), network)
+
+
+def read_weights(path: Path, network: Network) -> dict[str, Tensor]:
+    """The weights of a checkpoint, loaded into a network as well. Nothing in a checkpoint can run code."""
+    check_checkpoint(path)
     saved = torch.load(path, map_location="cpu", weights_only=True)
     state = {name.removeprefix("network."): value for name, value in saved.get("state_dict", {}).items() if name.startswith("network.")}
-    bad = next((name for name, value in state.items() if not value.isfinite().all()), None)
-    if bad is not None:
-        raise InputError(f"{path}: {bad} holds values that are not finite numbers; this training diverged, so leave this run out.")
     try:
         network.load_state_dict(state)
     except RuntimeError as error:
         raise InputError(f"{path} does not hold the weights of its config's {type(network).__name__}; train this run again.") from error
+    bad = next((name for name, value in state.items() if not value.isfinite().all()), None)
+    if bad is not None:
+        raise InputError(f"{path}: {bad} holds values that are not finite numbers; this training diverged, so leave this run out.")
     return state
 
 
@@ -69,7 +75,8 @@ def _check_alike(first: Run, other: Run) -> None:
 def items_of(run: Run) -> dict[str, Any]:
     """What decides a run's items and inputs, whatever part of them it trains on and how."""
     data = run.config["data"]
-    return {"class_path": data["class_path"], **{name: value for name, value in data.get("init_args", {}).items() if name not in FREE}}
+    free = {*FREE, *class_of(data).binding}  # pyright: ignore[reportAttributeAccessIssue]
+    return {"class_path": data["class_path"], **{name: value for name, value in data.get("init_args", {}).items() if name not in free}}
 
 
 def _check_trained(run: Run, runs: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from callbacks.results import write_atomically
+from kept_files import write_atomically
 from studies.loss_barrier import LossLine
 from studies.statistics import summary
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from callbacks.results import write_atomically
+from kept_files import write_atomically
 from studies.single_run import PluralityCLI, make_cli
 
 REMOVED: Any = object()  # null may be a value

@@ -3,9 +3,12 @@
 from typing import Any
 
 from datamodules import VoteDataModule
-from studies.build import build_data
+from studies.build import build_data, class_of
 
-HOW = ("delivery", "votes_per_item", "batch_size", "num_workers")  # how items are trained on, not which ones they are
+HOW = (
+    "batch_size",
+    "num_workers",
+)  # how items are loaded, not which ones they are; how they are labelled in training is `VoteDataModule.binding`
 
 
 def data_key(config: dict[str, Any]) -> str:
@@ -15,8 +18,8 @@ def data_key(config: dict[str, Any]) -> str:
     >>> data_key(one) == data_key(other)
     True
     """
-    arguments = config["data"].get("init_args", {})
-    return repr([config["data"]["class_path"], {name: value for name, value in arguments.items() if name not in HOW}])
+    arguments, free = config["data"].get("init_args", {}), {*HOW, *class_of(config["data"]).binding}  # pyright: ignore[reportAttributeAccessIssue]
+    return repr([config["data"]["class_path"], {name: value for name, value in arguments.items() if name not in free}])
 
 
 class DataOfRuns:

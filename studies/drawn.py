@@ -9,6 +9,8 @@ from studies.captions import figure_caption, notices
 from studies.collect import Record
 from studies.comparison import Comparison
 from studies.comparison_part import KINDS, comparison_listing, draw_comparison
+from studies.data_maps import data_maps, maps_caption, maps_listing
+from studies.data_maps_figure import draw_data_maps
 from studies.data_of_runs import DataOfRuns
 from studies.figure_style import LOOK, render
 from studies.figures import add_title, draw_figure
@@ -35,6 +37,8 @@ def drawn_figure(
 ) -> Drawn:
     """A figure of the `figures` of a report."""
     caption = [*figure_caption(spec, spec.select(records), section, paired), *published_fact(spec.published)]
+    if spec.kind == "data_map":
+        return _drawn_maps(spec, spec.select(records), section, caption, data)
     if errors is None:
         figure, said = draw_figure(spec, records, section, paired, data)
         return Drawn(spec, figure, [*caption, *said], svg=render(figure, "svg") if figure else b"")
@@ -45,6 +49,17 @@ def drawn_figure(
         add_title(figure, spec, spec.select(records))
     listings = target_error_listings(spec, errors, section, caption)
     return Drawn(spec, figure, [*caption, *target_error_caption(spec, errors, section)], listings, render(figure, "svg"))
+
+
+def _drawn_maps(spec: FigureSpec, records: list[Record], section: Section, caption: list[str], data: DataOfRuns) -> Drawn:
+    maps, absent = data_maps(spec, records, data)
+    if not maps:
+        return Drawn(spec, None, [*caption, *absent])
+    with matplotlib.rc_context(LOOK):
+        figure = draw_data_maps(maps, section)
+        add_title(figure, spec, records)
+    listing = maps_listing(spec, maps, records, section)
+    return Drawn(spec, figure, [*caption, *maps_caption(spec, maps), *absent], [listing], render(figure, "svg"))
 
 
 def drawn_comparison(

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
+from callbacks.prediction_table import class_probs, read_predictions
 from errors import InputError
 from metrics import functional
 from studies.collect import Record
@@ -84,16 +84,11 @@ def _test_predictions(runs: dict[Any, Record]) -> tuple[np.ndarray, Tensor, dict
     index, annotators, models = np.array([]), torch.empty(0), {}
     for level, record in runs.items():
         path = record.folder / "predictions.parquet"
-        table = pq.read_table(path, filters=[("split", "=", "test")]).sort_by("index")
+        table = read_predictions(record.folder, "test").sort_by("index")
         if models and not np.array_equal(index, table["index"].to_numpy()):
             raise InputError(f"{path} is of other test items than those of the other models; its data or its split differs.")
         index = table["index"].to_numpy()
-        annotators, models[level] = (
-            torch.from_numpy(
-                np.column_stack([table[name].to_numpy() for name in table.column_names if name.removeprefix(prefix).isdigit()])
-            )
-            for prefix in ("annotators_", "model_")
-        )
+        annotators, models[level] = (torch.from_numpy(class_probs(table, who)) for who in ("annotators", "model"))
     return index, annotators, models
 
 

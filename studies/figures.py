@@ -6,13 +6,13 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-import pyarrow.parquet as pq
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 from torch import Tensor
 
+from callbacks.prediction_table import class_probs, read_predictions
 from callbacks.uncertainty_figures import GREY, draw_entropy_curve, draw_reliability
 from studies.captions import simulated_mark
 from studies.collect import Record
@@ -147,13 +147,9 @@ def _curves(spec: FigureSpec, records: list[Record], section: Section, paired: l
 
 def pooled_predictions(folders: list[Path]) -> tuple[Tensor, Tensor]:
     """The model's and the annotators' distributions of the test items of several runs, one after the other."""
-    tables = [pq.read_table(folder / "predictions.parquet", filters=[("split", "=", "test")]) for folder in folders]
-
-    def stacked(prefix: str) -> Tensor:
-        names = [name for name in tables[0].column_names if name.removeprefix(f"{prefix}_").isdigit()]
-        return torch.from_numpy(np.concatenate([np.column_stack([table[name].to_numpy() for name in names]) for table in tables]))
-
-    return stacked("model"), stacked("annotators")
+    tables = [read_predictions(folder, "test") for folder in folders]
+    model, annotators = (np.concatenate([class_probs(table, who) for table in tables]) for who in ("model", "annotators"))
+    return torch.from_numpy(model), torch.from_numpy(annotators)
 
 
 def _finite(records: list[Record], metric: str, wanted: dict[str, Any], paired: list[str]) -> np.ndarray:

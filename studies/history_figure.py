@@ -53,10 +53,12 @@ def draw_history(spec: FigureSpec, records: list[Record], section: Section) -> t
     figure, places = panels(len(shown), height, across=len(spec.panel_levels) if several else 3)
     said = _lengths([epochs for histories in by_level.values() for epochs in histories.values() if epochs])
     marks = []
-    for axes, panel in zip(places, shown, strict=True):
+    for place, (axes, panel) in enumerate(zip(places, shown, strict=True)):
         drawn, marked = _draw_panel(axes, panel, spec, section)
         said, marks = said + drawn, marks + marked
-        axes.set(xlabel="epoch (the first is 0)", ylabel=wrapped(column_name(panel.metric), 36 if len(shown) == 1 else 22))
+        axes.set_xlabel("epoch (the first is 0)")
+        if not several or place % len(spec.panel_levels) == 0:  # a row of panels is of one column of the histories
+            axes.set_ylabel(wrapped(column_name(panel.metric), 36 if len(shown) == 1 else 22))
     shared_legend(figure, max(places, key=lambda axes: len(axes.get_legend_handles_labels()[1])))
     if marks:
         said.append(f"Stars and circles: mean epoch of the best soft NLL, and of the first within 5 % of it: {'; '.join(marks)}.")

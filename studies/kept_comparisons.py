@@ -9,9 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from callbacks.results import write_atomically
+from callbacks.results import read_json
 from datamodules.files import sha256
 from errors import InputError
+from kept_files import write_atomically
 from studies.collect import Record
 from studies.comparison import Comparison, PairLine, PairValue, without_nan
 from studies.loss_barrier import LossLine
@@ -41,17 +42,18 @@ def compared(spec: ComparisonSpec, records: list[Record], runs: Path, out: Path 
         "runs": {record.run: sha256(best_checkpoint(record.folder)) for record in chosen},
         "options": {"factor": spec.rows, "points": spec.points, "quantile": spec.quantile},
     }
-    kept = _read(out / FILE) if out else {}
+    kept = read_kept(out / FILE) if out else {}
     entry = kept.get(spec.name)
     if entry and all(entry.get(name) == value for name, value in key.items()):
-        return comparison_of(entry["comparison"]), notes
+        return entry["comparison"], notes
     try:
         study_runs = [Run(record.run, record.config, {spec.grid: record.factors}) for record in chosen]
         found = compare_runs(study_runs, runs, **key["options"])
     except InputError as error:  # the report says so in the figures' place
         return str(error).rstrip("."), notes
     if out:
-        content = {**kept, spec.name: {**key, "comparison": without_nan(asdict(found))}}
+        content = {**kept, spec.name: {**key, "comparison": found}}
+        content = {name: {**entry, "comparison": without_nan(asdict(entry["comparison"]))} for name, entry in content.items()}
         write_atomically(out / FILE, json.dumps(content, indent=1) + "\n")
     return found, notes
 
@@ -75,11 +77,12 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_kept(path: Path) -> dict[str, Any]:
     """What is kept; nothing where there is no file. One that cannot be read was not written by a report."""
     if not path.is_file():
         return {}
+    kept = read_json(path)
     try:
-        return json.loads(path.read_text())
-    except ValueError as error:
+        return {name: {**entry, "comparison": comparison_of(entry["comparison"])} for name, entry in kept.items()}
+    except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{path} cannot be read; delete it to have networks compared again.") from error

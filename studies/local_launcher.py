@@ -3,8 +3,6 @@
 import errno
 import fcntl
 import os
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from callbacks.results import has_ended
 from studies.job import DIVERGED, write_job
+from studies.job_server import JobServer
 from studies.packing import Job
 from studies.study import Study
 
@@ -36,6 +35,7 @@ def is_done(job: Job, runs: Path) -> bool:
 
 def _work_off(study: Study, left: list[Job], runs: Path, folder: Path, processes: int, threads: int, console: Console) -> list[str]:
     waiting, going, failures = list(left), {}, []
+    server = JobServer(threads)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     total = sum(len(job.runs) for job in left)
     with Progress(*columns, console=console) as bar:
@@ -46,28 +46,21 @@ def _work_off(study: Study, left: list[Job], runs: Path, folder: Path, processes
                 while waiting and len(going) < processes:
                     job = waiting.pop(0)
                     path = write_job(job, folder, runs, study.predict, threads)
-                    path.with_suffix(".progress").unlink(missing_ok=True)
-                    going[_start(path, threads)] = job, path
+                    for rest in (".progress", ".log"):  # of an earlier attempt
+                        path.with_suffix(rest).unlink(missing_ok=True)
+                    going[path] = job
+                    server.start(path)
                 time.sleep(0.1)
-                for process in [p for p in going if p.poll() is not None]:
-                    job, path = going.pop(process)
+                for path, code in server.ended().items():
+                    job = going.pop(path)
                     finished += len(job.runs)
-                    if process.returncode not in (0, DIVERGED):  # that runs diverged stands in their folders
-                        failures.append(_failure(job, path, process.returncode))
-                share = sum(len(job.runs) * _share(path) for job, path in going.values())
+                    if code not in (0, DIVERGED):  # that runs diverged stands in their folders
+                        failures.append(_failure(job, path, code))
+                share = sum(len(job.runs) * _share(path) for path, job in going.items())
                 bar.update(task, completed=finished + share)
         finally:
-            for process in going:
-                process.kill()
+            server.kill()
     return failures
-
-
-def _start(path: Path, threads: int) -> subprocess.Popen:
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-    with open(path.with_suffix(".log"), "w") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "studies.job", str(path), str(os.getpid())], stdout=log, stderr=subprocess.STDOUT, env=environment
-        )
 
 
 def _share(path: Path) -> float:
@@ -79,7 +72,8 @@ def _share(path: Path) -> float:
 
 def _failure(job: Job, path: Path, code: int) -> str:
     log = path.with_suffix(".log")
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    text = log.read_text(errors="replace") if log.exists() else ""
+    lines = [line for line in text.splitlines() if line.strip()]
     said = os.strerror(code) if code == errno.ENOSPC else lines[-1] if lines else "no output"
     return f"{job.name} ({len(job.runs)} run(s)) ended with code {code}: {said} [log: {log}]"
 

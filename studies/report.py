@@ -31,11 +31,17 @@ The `report` section of a study's YAML says what is in it. All entries but `name
           reference: MajorityVote             # * what the percentages are of
           columns: [kl, entropy_pearson]      # * metrics
           published: epistemic.table4
+      mode_shifts:                            # gains in accuracy over a reference, split by whether the labels' class changed; from predictions.parquet
+        - name: shift
+          groups: network                     # *
+          rows: data.targets                  # *
+          reference: original                 # *
       figures:
         - {name: a, kind: points, metric: soft_nll, rows: data.delivery}                             # every seed, mean, interval
         - {name: b, kind: lines, metric: soft_nll, x: data.votes_per_item, lines: data.delivery}     # mean and SD over a number
         - {name: c, kind: curves, rows: data.delivery}                                               # from predictions.parquet
         - {name: d, kind: history, metric: val/soft_nll, lines: data.delivery, panels: dataset}      # a column of history.json by epoch
+        - {name: m, kind: data_map, panels: data.targets, last: 5}                                   # of all seeds, by stratum; from DataCartography
         - {name: h, kind: entropy_histogram, panels: dataset, bins: 20}                              # of annotators, from the data
         - name: i                             # items beside annotators' distribution and each model's; never in a copy of the report
           kind: examples                      # from predictions.parquet of one seed, and the data
@@ -71,7 +77,7 @@ different experiments. What selections chose (`studies.selection`) is listed by 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from callbacks.results import write_atomically
+from kept_files import write_atomically
 from studies.captions import notices
 from studies.changes import changes_listing
 from studies.claim_values import Measured
@@ -84,6 +90,7 @@ from studies.drawn import Drawn, drawn_comparison, drawn_figure
 from studies.figure_style import render
 from studies.kept_comparisons import compared
 from studies.listing import Listing, listing_csv, listing_markdown, listing_tex
+from studies.mode_shift_part import mode_shift_listing
 from studies.report_page import page
 from studies.report_section import Section
 from studies.section_reader import read_section
@@ -106,7 +113,7 @@ class Report:
     figures: list[Drawn]
     claims: list[Judged]
     datasets: list[Listing] = field(default_factory=list)
-    changes: list[Listing] = field(default_factory=list)
+    changes: list[Listing] = field(default_factory=list)  # and mode shifts
     selections: list[Listing] = field(default_factory=list)  # the options that selections chose
 
     @property
@@ -153,6 +160,7 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
     data = DataOfRuns()
     datasets = [dataset_listing(spec, collection.records(spec.grid), section, data) for spec in section.datasets]
     changes = [changes_listing(spec, collection.records(spec.grid), section, study.paired) for spec in section.changes]
+    changes += [mode_shift_listing(spec, collection.records(spec.grid), section, study.paired, data) for spec in section.mode_shifts]
     errors: dict[str, TargetError] = {}
     figures = []
     for spec in section.figures:

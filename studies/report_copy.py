@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from callbacks.results import write_atomically
 from errors import InputError
+from kept_files import write_atomically
 from studies.captions import notices, table_caption
 from studies.claims import outcomes_in_words, summary_line
 from studies.figure_style import render

@@ -27,6 +27,7 @@ KINDS = {
     "curves": _kind("rows"),
     "history": _kind("metric", "lines", optional=("panels",)),
     "target_error": _kind("rows", "reference", optional=("panels", "distance", "items", "quantile", "bins")),
+    "data_map": _kind("panels", optional=("last",)),
     "entropy_histogram": _kind("panels", optional=("bins",)),
     "examples": _kind("rows", optional=("panels", "choose", "number"), shows_items=True),
 }
@@ -106,6 +107,7 @@ class FigureSpec(Part):
     bins: int = 6  # of equal mass, after one for targets without error; the paper does not state them. For histograms: of equal width
     choose: str = "disagreement"  # how examples are chosen; see `studies.examples`
     number: int = 3  # of examples in each panel
+    last: int | None = None  # epochs of a data map; None for all
 
     @property
     def metrics(self) -> list[str]:
@@ -132,6 +134,14 @@ class ChangesSpec(Part):
     level: Any = ABSENT
     reference: Any = ABSENT
     published_entry: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class ModeShiftSpec(Part):
+    """How much of the gain in accuracy of each level of `rows` over the reference is due to labels of another class: for each group."""
+
+    groups: str = ""
+    reference: Any = ABSENT
 
 
 @dataclass(frozen=True)
@@ -180,6 +190,7 @@ class Section:
     labels: dict[Any, str] = field(default_factory=dict)
     datasets: list[DatasetsSpec] = field(default_factory=list)
     changes: list[ChangesSpec] = field(default_factory=list)
+    mode_shifts: list[ModeShiftSpec] = field(default_factory=list)
 
     def label(self, level: Any) -> str:
         return str(self.labels.get(level, level))

@@ -75,9 +75,11 @@ def compare_runs(
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     methods = by_method(study_runs, runs, factor)
     found: list[SeedFindings] = []
+    simulated = False
     for seed in sorted({seed for seeds in methods.values() for seed in seeds}):
         members = {method: seeds[seed] for method, seeds in methods.items() if seed in seeds}
         data = build_data(next(iter(members.values())).config)
+        simulated |= data.simulated
         _check_probe_sets(data, [earlier.views[0] for earlier in found])
         found.append(_look_at_seed(members, data, runs, points, quantile, layer, device))
     views, lines = [view for part in found for view in part.views], [line for part in found for line in part.lines]
@@ -85,7 +87,7 @@ def compare_runs(
     network = class_of(config["model"]["network"]).__name__
     return Comparison(
         dataset=class_of(config["data"]).__name__,
-        simulated_annotators=class_of(config["data"]).simulated,  # pyright: ignore[reportAttributeAccessIssue]
+        simulated_annotators=simulated,
         network=network,
         layer=found[0].layer,
         factor=factor,

@@ -1,8 +1,8 @@
 """The second stage of a study: the cells of a grid that win by validation loss, and the runs that they are run again as.
 
 A combination is decided when every one of its cells has ended. Cells that diverged cannot win. Of equal losses, the cell wins whose levels come first in the
-YAML, factor by factor in its order: with `trainer.max_epochs: [10, 15, 20]` the shortest of three runs that share their best epoch. A selection's
-runs are known when all its combinations are decided, so that how they are cut into packs depends on the study alone.
+YAML, factor by factor in its order: with `trainer.max_epochs: [10, 15, 20]` the shortest of three runs that share their best epoch. The second
+stage's runs are known when all combinations of all selections are decided, so that how they are cut into packs depends on the study alone.
 """
 
 import math
@@ -33,7 +33,7 @@ class Choice:
 @dataclass(frozen=True)
 class SecondStage:
     choices: dict[str, list[Choice]]  # by selection
-    runs: list[Run]  # of all selections that are decided; those that are cells of a grid as well are the same objects
+    runs: list[Run]  # of all selections, once every one is decided; those that are cells of a grid as well are the same objects
 
     def waiting(self, selection: str) -> str:
         """What a selection still waits for, in words; empty where it is decided."""
@@ -50,12 +50,13 @@ def second_stage(study: Study, first: list[Run], runs: Path) -> SecondStage:
     known = {run.name: run for run in first}
     chosen: dict[str, Run] = {}
     choices = {name: choose(selection, study, first, runs) for name, selection in study.selections.items()}
+    if any(choice.missing for made in choices.values() for choice in made):
+        return SecondStage(choices, [])
     for name, made in choices.items():
-        if any(choice.missing for choice in made):
-            continue
         for winner in (choice.winner for choice in made if choice.winner):
             for again, config, levels in study.again(study.selections[name], winner):
                 run = chosen.setdefault(again, known.get(again) or Run(again, config, {}))
+                run.watch(config, study.path)
                 run.factors[name] = levels
     return SecondStage(choices, list(chosen.values()))
 

@@ -13,12 +13,12 @@ from studies.examples import RULES
 from studies.factor_levels import chosen_levels, nothing_left_over
 from studies.measures import MEASURES
 from studies.published_numbers import published
-from studies.report_section import KINDS, ChangesSpec, ComparisonSpec, DatasetsSpec, FigureSpec, Part, Section, TableSpec
+from studies.report_section import KINDS, ChangesSpec, ComparisonSpec, DatasetsSpec, FigureSpec, ModeShiftSpec, Part, Section, TableSpec
 from studies.section_checks import Checks
 from studies.study import Study
 
 CHOICES = {"test": ("wilcoxon", "t"), "alternative": ("two-sided", "less", "greater"), "family": ("holm",)}
-KEYS = {"scale", "labels", "comment", "datasets", "tables", "changes", "figures", "comparisons", "claims"}
+KEYS = {"scale", "labels", "comment", "datasets", "tables", "changes", "mode_shifts", "figures", "comparisons", "claims"}
 INTERNAL = {"levels", "planned_units", "published_entry"}  # of specs, not of the YAML
 
 
@@ -38,6 +38,7 @@ class _Reader:
         datasets = [self._datasets(entry, key) for key, entry in checks.entries(content.get("datasets"), "report.datasets")]
         tables = [self._table(entry, key) for key, entry in checks.entries(content.get("tables"), "report.tables")]
         changes = [self._changes(entry, key) for key, entry in checks.entries(content.get("changes"), "report.changes")]
+        shifts = [self._mode_shift(entry, key) for key, entry in checks.entries(content.get("mode_shifts"), "report.mode_shifts")]
         figures = [self._figure(entry, key) for key, entry in checks.entries(content.get("figures"), "report.figures")]
         compared = [self._comparison(entry, key) for key, entry in checks.entries(content.get("comparisons"), "report.comparisons")]
         for key, parts in (("tables", tables), ("figures", figures), ("comparisons", compared)):
@@ -45,14 +46,15 @@ class _Reader:
         reader = ClaimReader(self.study, self.collection, checks, self.metrics, figures, compared)
         claims = [reader.claim(entry, key) for key, entry in checks.entries(content.get("claims"), "report.claims")]
         checks.unique([claim.id for claim in claims], "report.claims")
-        files = [part.name for part in (*datasets, *tables, *changes, *compared)] + ["claims"] * bool(claims)
+        files = [part.name for part in (*datasets, *tables, *changes, *shifts, *compared)] + ["claims"] * bool(claims)
         files += [f"{spec.name}-{what}" for spec in figures if spec.kind == "target_error" for what in ("spearman", "bins")]
+        files += [f"{spec.name}-maps" for spec in figures if spec.kind == "data_map"]
         files += [f"{name}-options" for name in self.study.selections]
         checks.unique(files, "report")
         known = {str(level) for grid in self.study.grid_names for levels in self.collection.levels(grid).values() for level in levels}
         labels = checks.mapping(content.get("labels") or {}, "report.labels", known)
         scale, comment = (str(content.get(key) or "") for key in ("scale", "comment"))
-        return Section(tables, figures, compared, claims, scale, comment, labels, datasets, changes)
+        return Section(tables, figures, compared, claims, scale, comment, labels, datasets, changes, shifts)
 
     def _table(self, entry: Any, key: str) -> TableSpec:
         entry, checks = self._part(entry, key, TableSpec, {"rows", "columns"}), self.checks
@@ -94,6 +96,11 @@ class _Reader:
         self._nothing_left_over(spec, {spec.rows, spec.groups}, key)
         return spec
 
+    def _mode_shift(self, entry: Any, key: str) -> ModeShiftSpec:
+        spec = ModeShiftSpec(**self._part(entry, key, ModeShiftSpec, {"groups", "rows", "reference"}))
+        self._nothing_left_over(spec, {spec.rows, spec.groups}, key)
+        return spec
+
     def _metrics(self, names: Any, key: str, wanted: str) -> None:
         if not isinstance(names, list) or not names:
             self.checks.wrong(key, wanted)
@@ -127,7 +134,7 @@ class _Reader:
             checks.one_of(entry.get(name, allowed[0]), allowed, f"{key}.{name}")
         checks.one_of(entry.get("choose", "spread"), RULES, f"{key}.choose")
         checks.number(entry.get("quantile", 0), f"{key}.quantile", 0, 1)
-        for name in ("bins", "number"):
+        for name in ("bins", "number", "last"):
             checks.number(entry.get(name, 1), f"{key}.{name}", 1, math.inf, whole=True)
         if entry["kind"] == "entropy_histogram":
             entry.setdefault("bins", 20)

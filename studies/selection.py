@@ -20,6 +20,7 @@ from typing import Any
 from studies.factor_levels import Levels, chosen_levels
 from studies.published_numbers import published
 from studies.section_checks import Checks
+from studies.study_checks import check_factors, check_number, runs_of
 
 BY = ("val_loss", "best_val_soft_nll", "final_val_soft_nll")  # metrics of results.json that know nothing of the test set
 NEEDED = {"from", "for_each", "then"}
@@ -83,9 +84,9 @@ class SelectionReader:
     def _then(self, then: Any, for_each: list[str], key: str) -> dict[str, Any]:
         if not isinstance(then, dict) or not then:
             self.checks.wrong(key, "must have factors with levels, such as seed_everything: [0, 1, 2]")
-        for factor, levels in then.items():
-            if not isinstance(levels, list | dict) or not levels:
-                self.checks.wrong(f"{key}.{factor}", "has no levels")
+        check_factors(then, key, self.checks)
+        check_number(runs_of(then), key, self.checks)
+        for factor in then:
             if factor in for_each:
                 self.checks.wrong(f"{key}.{factor}", "is in for_each, too; a winner has one level of it")
         return then

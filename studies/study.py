@@ -9,14 +9,13 @@ from typing import Any
 import yaml
 
 from errors import InputError, OptionError
+from plain_yaml import NotPlain, load_plain
 from studies.configuration import differences, resolve, with_changes
 from studies.factor_levels import Levels
 from studies.runs import run_name
 from studies.section_checks import Checks
 from studies.selection import Selection, SelectionReader
-
-NEEDED = {"name", "configs", "grids"}
-KEYS = {"name", "title", "configs", "options", "grids", "selections", "paired", "predict", "report"}
+from studies.study_checks import KEYS, NEEDED, check_study
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,18 @@ class Run:
 
     def folder(self, runs: Path) -> Path:
         return runs / self.name
+
+    def watch(self, config: dict[str, Any], source: Path) -> None:
+        """Also take the probes that this run has in another grid, which are no part of its name: whichever list holds the other, in any order of grids."""
+        mine, theirs = ((one["trainer"].get("callbacks") or []) for one in (self.config, config))
+        if all(callback in mine for callback in theirs):
+            return
+        if all(callback in theirs for callback in mine):
+            self.config["trainer"]["callbacks"] = theirs
+        else:
+            raise InputError(
+                f"{source}: {self.name} is in several grids, with different callbacks in each; one of them must list the callbacks of all."
+            )
 
 
 @dataclass(frozen=True)
@@ -64,12 +75,7 @@ class Study:
         if not isinstance(content, dict) or not NEEDED <= content.keys() <= KEYS:
             optional = ", ".join(sorted(KEYS - NEEDED | {"extends"}))
             raise InputError(f"{path} must have the entries name, configs and grids, and may have {optional}.")
-        for grid, factors in content["grids"].items():
-            empty = [factor for factor, levels in (factors or {}).items() if not levels]
-            if not factors or empty:
-                raise InputError(
-                    f"{path}: the grid {grid} is empty{f' ({empty[0]} has no levels)' if empty else ''}; a grid needs factors with levels."
-                )
+        check_study(content, Checks(path))
         selections, levels = content.pop("selections", None) or {}, {name: _all_levels(grid) for name, grid in content["grids"].items()}
         reader = SelectionReader(Checks(path), levels, lambda factor, options: list(_levels(factor, options)))
         if not isinstance(selections, dict):
@@ -90,6 +96,7 @@ class Study:
         for grid in self.grids:
             for name, config, levels in self._cells(grid, self.grids[grid]):
                 run = found.setdefault(name, Run(name, config, {}))
+                run.watch(config, self.path)
                 run.factors[grid] = levels
         return list(found.values())
 
@@ -160,14 +167,15 @@ class Study:
 def _read(path: Path, before: tuple[Path, ...] = ()) -> Any:
     """What a study's file says, on top of the study that it extends."""
     try:
-        content = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        content = load_plain(path.read_text())
+    except (OSError, ValueError, yaml.YAMLError) as error:
         by = f", which {before[-1]} extends," if before else ""
-        raise InputError(f"{path}{by} cannot be read as a study ({type(error).__name__}); it must be a YAML file.") from error
+        why = error if isinstance(error, NotPlain) else type(error).__name__
+        raise InputError(f"{path}{by} cannot be read as a study ({why}); it must be a YAML file.") from error
     if not isinstance(content, dict) or "extends" not in content:
         return content
     base = path.parent / str(content.pop("extends"))
-    if base in (*before, path):
+    if "\0" in str(base) or base.resolve() in {known.resolve() for known in (*before, path)}:
         raise InputError(f"{path} extends {base}, which extends it in turn; one of them must stand alone.")
     return merged(_read(base, (*before, path)), content)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
+from callbacks.prediction_table import class_probs, read_predictions
 from datamodules import SoftLabels, VoteDataModule
 from errors import InputError
 from metrics import functional
@@ -145,14 +145,13 @@ def distances(sparse: Tensor, full: Tensor, distance: Distance) -> Tensor:
 def training_nll(folder: Path, data: VoteDataModule) -> Tensor:
     """Soft NLL of each training item against all votes, in the datamodule's order, from a run's predictions."""
     path = folder / "predictions.parquet"
-    table = pq.read_table(path, filters=[("split", "=", "train")])
+    table = read_predictions(folder, "train")
     index = torch.tensor(table["index"].to_numpy())
     rows = torch.from_numpy(data.rows("train"))
     order = index.argsort()
-    if not torch.equal(index[order], rows.sort().values):
+    if not torch.equal(index[order], rows.sort().values) or f"model_{data.num_classes - 1}" not in table.column_names:
         raise InputError(f"{path} is not of the training items of its run's config; run predict again.")
-    names = [f"model_{k}" for k in range(data.num_classes)]
-    probs = torch.from_numpy(np.column_stack([table[name].to_numpy() for name in names]))
+    probs = torch.from_numpy(class_probs(table, "model"))
     own = torch.empty_like(probs)
     own[data.training_row.cpu()[index]] = probs
     return functional.item_nll(own, data.annotator_probs[rows])

@@ -3,7 +3,6 @@
 import math
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,21 +32,31 @@ def test_one_measurement_for_each_shape_of_run(tmp_path: Path):
     first, data = found[0], Digits()
     data.setup()
     train, val, test = (len(data.rows(split)) for split in ("train", "val", "test"))
-    assert first.steps == 30 * math.ceil(train / 64)
-    assert first.evaluated == 30 * val + test + len(data.annotator_probs)
+    assert first.steps == 3 * 30 * math.ceil(train / 64)
+    assert first.evaluated == 3 * (30 * val + test + len(data.annotator_probs))
     assert first.step > 0
     assert first.product == 0  # no run looks at its Hessian
-    by_hand = 3 * (first.steps * first.step + first.evaluated * first.evaluation) / 3600
-    assert first.hours == pytest.approx(by_hand)
-    assert replace(first, runs=6).hours == pytest.approx(2 * by_hand)
+    assert first.hours == pytest.approx((first.steps * first.step + first.evaluated * first.evaluation) / 3600)
     assert found[1].flops > first.flops
 
 
+def test_runs_of_one_shape_count_by_their_own_lengths(tmp_path: Path):
+    grids = {
+        "main": {"trainer.max_epochs": [2, 200], "data.delivery": ["SoftLabels", "Multipass"], "model.optimizer.init_args.lr": [0.1, 0.2]}
+    }
+    (found,) = calibrate(Study.load(study(tmp_path, grids=grids)).runs(), predict=False, steps=1)
+    data = Digits()
+    data.setup()
+    assert found.runs == 8
+    assert found.steps == 4 * 202 * math.ceil(len(data.rows("train")) / 64)
+
+
 def test_hessians_count_where_a_run_has_the_probe(tmp_path: Path):
-    options = {"trainer.callbacks": [{"class_path": "HessianSpectrum"}]}
-    (first, _) = calibrate(Study.load(study(tmp_path, options=options)).runs(), predict=False, steps=1)
-    assert first.product > 0
-    assert first.differentiated == 3 * 60 * 540 // 2  # half of 60 products over the 540 test items
+    for most, items in ((None, 540), (100, 100)):
+        options = {"trainer.callbacks": [{"class_path": "HessianSpectrum", "init_args": {"most_items": most}}]}
+        (first, _) = calibrate(Study.load(study(tmp_path, options=options)).runs(), predict=False, steps=1)
+        assert first.product > 0
+        assert first.differentiated == 3 * 60 * items // 2  # half of 60 products over the test items, or a sample of them
 
 
 def test_arithmetic_of_a_layer_is_that_of_its_matrix():

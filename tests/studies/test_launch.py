@@ -112,6 +112,19 @@ def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path: Path
     assert len(results(tmp_path / "runs")) == 1
 
 
+def test_a_run_that_diverges_alone_fails_as_it_does_in_a_pack_and_is_not_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture):
+    grids = {"main": {"model.optimizer": [{"class_path": "torch.optim.SGD", "init_args": {"lr": lr}} for lr in (0.1, 1e30)]}}
+    study = write_study(tmp_path, grids=grids, options={"trainer.max_epochs": 2, "model.network": "LeNet"})
+    for attempt in range(2):
+        with pytest.raises(SystemExit):
+            main(["study", "run", str(study), "--runs", str(tmp_path / "runs")])
+        output = capsys.readouterr().out
+        assert "1 of 2 runs are done" in output
+        assert "its loss was nan in epoch" in output
+        assert len(results(tmp_path / "runs")) == 1
+        assert attempt == 0 or "0/0" in output.replace(" ", "")
+
+
 def test_two_processes_on_one_study_take_turns(tmp_path: Path):
     study, runs = write_study(tmp_path), tmp_path / "runs"
     pair = [subprocess.Popen(command(study, runs), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]

@@ -28,6 +28,7 @@ from studies.published_numbers import PUBLISHED, fact_in_words
 from studies.report import build_report, write_report
 from studies.report_page import common_options
 from studies.study import Run, Study
+from tests.studies.report_checks import check_legible
 
 DELIVERIES = ["SoftLabels", "StochasticLabelSampling", "Multipass"]
 VERSIONS = {"python": "3.11.7", "torch": "2.14.0"}
@@ -296,17 +297,9 @@ def test_figures_are_files_of_both_kinds(written):
 
 def test_figures_are_legible_and_nothing_is_clipped(written):
     for drawn in build_report(Study.load(written / "sweep.yaml"), written / "runs").figures:
-        figure = drawn.figure
-        assert figure is not None
-        figure.draw_without_rendering()
-        texts = [text for text in figure.findobj(lambda artist: hasattr(artist, "get_fontsize")) if text.get_visible() and text.get_text()]  # pyright: ignore
-        assert min(text.get_fontsize() for text in texts) >= 8  # pyright: ignore
-        page, content = figure.bbox, figure.get_tightbbox()
-        assert content.x0 >= 0
-        assert content.y0 >= 0
-        assert content.x1 * figure.dpi <= page.width + 1
-        assert content.y1 * figure.dpi <= page.height + 1
-        assert all(axes.get_xlabel() for axes in figure.axes)
+        check_legible(drawn.figure)
+        assert drawn.figure
+        assert all(axes.get_xlabel() for axes in drawn.figure.axes)
 
 
 def test_points_are_the_seeds_and_lines_the_means(written):

@@ -19,6 +19,7 @@ from studies.report import Report, build_report, write_files
 from studies.report_copy import write_copy
 from studies.study import Run, Study
 from studies.table_formats import NOTHING
+from tests.studies.report_checks import check_legible
 
 DELIVERIES = ["MajorityVote", "SoftLabels"]
 OF = {"groups": "dataset", "rows": "data.delivery", "reference": "MajorityVote"}
@@ -161,17 +162,7 @@ def test_examples_show_the_test_items_on_which_people_disagree_most(both, planne
 def test_figures_are_legible_and_nothing_is_clipped(both):
     folder, report = both
     for drawn in report.figures:
-        figure = drawn.figure
-        assert figure is not None
-        figure.draw_without_rendering()
-        texts = [text for text in figure.findobj(lambda artist: hasattr(artist, "get_fontsize")) if text.get_visible() and text.get_text()]  # pyright: ignore
-        assert min(text.get_fontsize() for text in texts) >= 8  # pyright: ignore
-        page, content = figure.bbox, figure.get_tightbbox()
-        assert min(content.x0, content.y0) >= 0
-        assert content.x1 * figure.dpi <= page.width + 1
-        assert content.y1 * figure.dpi <= page.height + 1
-        boxes = [axes.get_tightbbox() for axes in figure.axes]
-        assert not any(a.overlaps(b) for number, a in enumerate(boxes) for b in boxes[number + 1 :])
+        check_legible(drawn.figure, may_touch=False)
         assert image.imread(folder / "out" / "figures" / f"{drawn.spec.name}.png").shape[1] >= 5 * 200
 
 

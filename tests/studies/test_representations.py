@@ -37,7 +37,8 @@ def run(delivery: str, seed: int, *options: str) -> Run:
 def keep(run: Run, runs: Path, state: dict[str, Tensor]) -> None:
     path = best_checkpoint(run.folder(runs))
     path.parent.mkdir(parents=True)
-    torch.save({"state_dict": {f"network.{name}": value for name, value in state.items()}}, path)
+    saved = {f"network.{name}": value for name, value in state.items()}
+    torch.save({"state_dict": saved, "pytorch-lightning_version": "2.6.0"}, path)
 
 
 @cache
@@ -251,16 +252,22 @@ def test_what_cannot_be_compared_is_told_in_one_sentence(digits, change, options
     assert "\n" not in str(error.value)
 
 
+def save(path: Path, bias: Tensor) -> None:
+    """The same checkpoint with another bias."""
+    saved = torch.load(path, weights_only=True)
+    torch.save({**saved, "state_dict": {**saved["state_dict"], "network.head.bias": bias}}, path)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
         (lambda path: path.write_bytes(b"no checkpoint"), "is not a checkpoint that can be read"),
         (
-            lambda path: torch.save({"state_dict": {"network.head.bias": torch.zeros(3)}}, path),
+            lambda path: save(path, torch.zeros(3)),
             "does not hold the weights of its config's LeNet",
         ),
         (
-            lambda path: torch.save({"state_dict": {"network.head.bias": torch.full((10,), math.nan)}}, path),
+            lambda path: save(path, torch.full((10,), math.nan)),
             "head.bias holds values that are not finite",
         ),
     ],

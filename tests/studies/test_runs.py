@@ -39,7 +39,10 @@ def test_the_name_says_dataset_delivery_and_seed():
         ("data.init_args.num_workers", 4),
         ("trainer.devices", 8),
         ("trainer.enable_progress_bar", False),
+        ("trainer.strategy", "ddp"),
+        ("trainer.num_nodes", 2),
         ("trainer.callbacks", [{"class_path": "callbacks.Results"}]),
+        ("model.compile", False),  # an option that came later, at its default
     ],
 )
 def test_where_and_how_it_runs_does_not_change_the_name(path: str, value):
@@ -56,6 +59,7 @@ def test_where_and_how_it_runs_does_not_change_the_name(path: str, value):
         ("model.network.init_args.width", 8),
         ("trainer.max_epochs", 100),
         ("trainer.precision", "bf16-mixed"),
+        ("model.compile", True),
         ("trainer.callbacks", [{"class_path": "lightning.pytorch.callbacks.EarlyStopping", "init_args": {"monitor": "val/soft_nll"}}]),
     ],
 )

@@ -79,8 +79,13 @@ def test_fixed_options_hold_for_all_runs_and_change_their_names(tmp_path: Path):
         ({"g": {"data.delivry": ["SoftLabels"]}}, r"study.yaml, grid g, data.delivry = SoftLabels: data.delivry is not an option"),
         ({"g": {"data.delivery": ["Soft"]}}, r"study.yaml, grid g, data.delivery = Soft: data.delivery is Soft, which is not one of"),
         ({"g": {"nonsense": [1]}}, r"study.yaml, grid g, nonsense = 1: .*nonsense"),
-        ({"g": {}}, "the grid g is empty"),
-        ({"g": {"data.delivery": []}}, "the grid g is empty .data.delivery has no levels."),
+        ({"g": {}}, r"grids\.g is empty"),
+        ({"g": {"data.delivery": []}}, r"grids\.g\.data\.delivery has no levels"),
+        ({"g": {"data.delivery": "SoftLabels"}}, r"grids\.g\.data\.delivery has no levels; they must be a list"),
+        (
+            {"g": {"data.subsets": [["snli"], ["mnli"]]}},
+            r"grids\.g\.data\.subsets has a level that is neither a word, a number nor a class_path",
+        ),
     ],
 )
 def test_mistakes_in_a_grid_are_named(tmp_path: Path, grids, message: str):
@@ -123,3 +128,23 @@ def test_what_cannot_be_extended_is_told(tmp_path: Path, extends: str, message: 
     path.write_text(yaml.safe_dump({"extends": extends, "name": "small"}))
     with pytest.raises(InputError, match=message.format(path=path)):
         Study.load(path)
+
+
+def test_a_run_of_two_grids_has_the_probes_of_both_whichever_comes_first(tmp_path: Path):
+    probes = {"none": [], "dynamics": [{"class_path": "TrainingDynamics"}], "strata": [{"class_path": "StratumScores"}]}
+
+    def runs(*grids: str):
+        path = tmp_path / "probes.yaml"
+        content = {name: {"probes": {name: {"trainer.callbacks": probes[name]}}, "seed_everything": [0]} for name in grids}
+        path.write_text(
+            yaml.safe_dump({"name": "probes", "configs": [str(ROOT / "configs/digits.yaml")], "grids": content}, sort_keys=False)
+        )
+        return Study.load(path).runs()
+
+    for order in (("none", "dynamics"), ("dynamics", "none")):
+        (run,) = runs(*order)
+        assert [callback["class_path"] for callback in run.config["trainer"]["callbacks"]] == ["callbacks.TrainingDynamics"]
+    with pytest.raises(
+        InputError, match="is in several grids, with different callbacks in each; one of them must list the callbacks of all"
+    ):
+        runs("dynamics", "strata")

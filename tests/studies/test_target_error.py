@@ -71,7 +71,7 @@ def finish(folder: Path, delivery: str, seed: int) -> Record:
     probs = 0.5 + share[:, None] * (data.annotator_probs.double() - 0.5)
     own = folder / f"{delivery}-{seed}"
     write_predictions(own, probs, data.annotator_probs, torch.arange(ITEMS), data.corpus.splits)  # pyright: ignore
-    config = {"seed": seed, "data": {"class_path": "Opinions", "init_args": {"seed": seed, "votes_per_item": VOTES}}}
+    config = {"seed": seed, "data": {"class_path": f"{__name__}.Opinions", "init_args": {"seed": seed, "votes_per_item": VOTES}}}
     return Record(own.name, own, {"delivery": delivery, "votes": VOTES, "seed": seed}, {}, {}, config)
 
 
