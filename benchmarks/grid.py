@@ -9,7 +9,7 @@ Both sides are samples of synthetic items, as in packed.py: epochs after a first
 is faster. They are extrapolated to all epochs of the grid, none stopped early. Ours includes the start of every process; neither includes the writing
 of results. What the real study takes from start to end is in configs/studies.
 
-    python benchmarks/grid.py        about 5 minutes on two idle cores, 1 GB; a number after it leaves out all but as many of the nine cases
+    python benchmarks/grid.py        about 3 minutes on two idle cores, 1 GB; a number after it leaves out all but as many of the nine cases
 """
 
 import os

@@ -7,7 +7,9 @@ import yaml
 
 from callbacks.results import read_results
 from cli import main
+from datamodules.corpora.options import CorpusOptions, read_options
 from datamodules.files import AbsentFile
+from datamodules.simulated_soft_digits import FOLDER
 from studies.configuration import write_config
 from studies.study import Study
 from tests.datamodules.small_embedder import CLASS_PATH
@@ -17,18 +19,21 @@ DATASETS = sorted(CONFIGS.glob("*.yaml"))
 TRAINERS = sorted((CONFIGS / "trainer").glob("*.yaml"))
 CALLBACKS = sorted((CONFIGS / "callbacks").glob("*.yaml"))
 STUDIES = sorted((CONFIGS / "studies").glob("*.yaml"))
+CORPORA = sorted((CONFIGS / "corpora").glob("*.yaml"))
 ONE_STEP = [
     "--trainer.max_epochs", "1",
     "--trainer.limit_train_batches", "1",
     "--trainer.limit_val_batches", "1",
     "--trainer.accelerator", "cpu",
     "--trainer.devices", "1",
+    "--trainer.num_nodes", "1",
+    "--trainer.strategy", "auto",
     "--trainer.enable_progress_bar", "false",
     "--trainer.enable_model_summary", "false",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", DATASETS + TRAINERS + CALLBACKS + STUDIES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DATASETS + TRAINERS + CALLBACKS + STUDIES + CORPORA, ids=lambda path: path.name)
 def test_the_head_says_command_cost_and_result(path: Path):
     head = path.read_text().split("\n\n")[0]
     comment = "\n".join(line for line in head.splitlines() if line.startswith("#"))
@@ -39,7 +44,7 @@ def test_the_head_says_command_cost_and_result(path: Path):
 
 def options_for(path: Path, root: Path) -> list[str]:
     given = yaml.safe_load(path.read_text())["data"]["init_args"]
-    small = {"root": str(root), "cache": str(root), "embedder": CLASS_PATH}
+    small = {"root": str(root), "cache": str(root), "embedder": CLASS_PATH, "per_class": "20", "val_items": "50"}
     return ["--config", str(path), *(word for name in small if name in given for word in (f"--data.{name}", small[name]))]
 
 
@@ -88,9 +93,16 @@ def test_one_step_with_the_first_run_of_each_study(path: Path, small_data: Path,
     monkeypatch.chdir(CONFIGS.parent)
     config = Study.load(path).runs()[0].config
     small = {"root": str(small_data), "cache": str(small_data), "embedder": {"class_path": CLASS_PATH, "init_args": {}}}
+    small |= {"per_class": 20, "val_items": 50}
     config["data"]["init_args"] |= {name: value for name, value in small.items() if name in config["data"]["init_args"]}
     cli = main(["fit", "--config", str(write_config(config, tmp_path)), *ONE_STEP, "--trainer.default_root_dir", str(tmp_path)])
     assert cli.trainer.global_step == 1
+
+
+def test_the_corpus_of_soft_digits_has_the_options_of_its_stand_in_and_a_folder_of_its_own():
+    options, place = read_options(CONFIGS / "corpora" / "soft_digits.yaml")
+    assert options == CorpusOptions()
+    assert place.out != Path(place.root) / FOLDER
 
 
 def test_the_papers_recipe():
