@@ -187,7 +187,7 @@ def run_stock(case: Case, threads: int) -> Measured:
 
 def classifier_of(case: Case, seed: int, rate: float = RATE, weight_decay: float = 0.0) -> AnnotatorClassifier:
     optimizer = partial(torch.optim.Adam, lr=rate, weight_decay=weight_decay)
-    options: dict[str, Any] = {"optimizer": optimizer, "seed": seed, "channels_last": case == LENET}
+    options: dict[str, Any] = {"optimizer": optimizer, "seed": seed, "channels_last": case.network is LeNet}
     return AnnotatorClassifier(case.input_shape, case.num_classes, case.network, **options)  # pyright: ignore[reportArgumentType]
 
 

@@ -62,8 +62,12 @@ class GradCAM(Probe):
         """Inputs, maps and predicted distributions of these items, in their order, on every rank."""
         shared = np.resize(rows, max(len(rows), rank_and_ranks()[1]))  # repeated where there are fewer items than ranks
         parts = []
-        device = next(network.parameters()).device
-        for inputs, people, index in data.evaluation_batches(shared, device):
+        weight = next(network.parameters())
+        device = weight.device
+        for inputs, people, index in data.evaluation_batches(
+            shared, device, len(shared)
+        ):  # one batch: no rank is left without an item, of which captum makes no map
+            inputs = inputs.to(weight.dtype)
             with torch.no_grad():
                 probs = network(inputs).double().softmax(-1)
             classes = (people if self.explain == "majority" else probs).argmax(-1)

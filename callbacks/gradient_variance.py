@@ -97,7 +97,7 @@ def last_layer(classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.n
         )
     parts = []
     for batch in data.evaluation_batches(rows, classifier.device):
-        features = network.features(batch.inputs.to(memory_format=classifier.memory_format))
+        features = network.features(classifier.prepared(batch.inputs))
         probs = network.head(features).double().softmax(-1)
         squared = features.double().square().sum(-1) + (network.head.bias is not None)
         parts.append((batch.index.cpu(), probs.cpu(), batch.targets.cpu(), squared.cpu()))

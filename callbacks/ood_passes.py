@@ -37,7 +37,7 @@ def one_pass(classifier: AnnotatorClassifier, loader: Iterable[tuple[Tensor, Ten
     """Run a classifier over the batches of a loader. ODIN takes its gradient from this very pass and adds one pass after its step."""
     network, parts = classifier.network, []
     for inputs, index in loader:
-        inputs = inputs.to(classifier.device).to(memory_format=classifier.memory_format).detach()
+        inputs = classifier.prepared(inputs.to(classifier.device)).detach()
         with torch.set_grad_enabled(odin is not None):
             inputs.requires_grad_(odin is not None)
             features = network.features(inputs)

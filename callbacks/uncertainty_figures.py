@@ -41,13 +41,13 @@ class UncertaintyFigures(Callback):
 
     def _draw(self, split: str, trainer: Trainer) -> None:
         probs, target_probs = (values.cpu() for values in self._items.compute())
-        if not trainer.is_global_zero:
+        if not trainer.is_global_zero or not probs.isfinite().all():  # training diverged: there is no forecast to draw
             return
         data = getattr(trainer, "datamodule", None)
         crowd = " (simulated annotators)" if getattr(data, "simulated", False) else ""
         for name, draw in (("reliability", draw_reliability), ("entropy", draw_entropies)):
-            figure = Figure(figsize=(4.2, 4.0), layout="constrained", dpi=150)
-            axes = figure.add_subplot()
+            figure = Figure(figsize=(4.2, 4.0), dpi=150)
+            axes = figure.subplots(gridspec_kw={"left": 0.14, "right": 0.97, "top": 0.93, "bottom": 0.13})
             draw(axes, probs, target_probs)
             axes.set_title(f"{type(data).__name__}{crowd}: {type(getattr(data, 'delivery', None)).__name__}, {split}", fontsize=9)
             path = Path(trainer.default_root_dir) / "figures" / f"{split}_{name}.png"
