@@ -1,8 +1,7 @@
 """The trainings of the study of human uncertainty as `study run` does them, against stock Lightning running them run by run.
 
 The study is that of "An Assessment of Human vs. Model Uncertainty": 3 networks x 4 kinds of labels x 6 seeds x 2 sources x 2 regimes, 288 trainings of 28 x 28
-images in batches of 64. Of each network and source, the 24 members of a regime are two packs in two processes (SimpleFFN, DeeperFFN), or run side by side, one
-process per core (LeNet). One regime trains at most 60 epochs, the other 40.
+images in batches of 64. Of each network and source, the 24 members of a regime are two packs in two processes. One regime trains at most 60 epochs, the other 40.
 
 Both sides are samples of synthetic items, as in packed.py: epochs after a first that warms up, the fastest counts, one thread or two for the peer, whichever
 is faster. They are extrapolated to all epochs, none stopped early; neither includes tests, predictions and the writing of results. What the
@@ -17,7 +16,7 @@ from typing import Any
 
 from grid import in_minutes
 from measure import verdict
-from packed import CORES, RATE, SPAWN, THREADS, Case, run_packs_side_by_side, run_side_by_side, run_stock, silence
+from packed import CORES, RATE, SPAWN, THREADS, Case, run_packs_side_by_side, run_stock, silence
 
 from datamodules.delivery import SoftLabels
 from lightning_modules.networks import DeeperFFN, LeNet, SimpleFFN
@@ -48,7 +47,7 @@ def measure() -> None:
     ours = stock = 0.0
     for case in CASES:
         peer = min((run_stock(case, threads) for threads in THREADS), key=lambda side: side.seconds)
-        mine = run_side_by_side(case) if case.network is LeNet else run_packs_side_by_side(case)
+        mine = run_packs_side_by_side(case)
         run_by_run, together = (side.seconds * sum(EPOCHS.values()) for side in (peer, mine))
         ours, stock = ours + together, stock + run_by_run
         trainings = case.members * len(EPOCHS)

@@ -8,7 +8,6 @@ OMP_WAIT_POLICY=PASSIVE, which all measurements have). The better counts, for bo
 differ by the order of the items and by dropout's draws. (The tests give both the same order and no dropout, and find the same weights.)
 
 Packs are measured in one process with one thread and with two, and as two packs in two processes of one thread, as `study run` does it.
-LeNet is not packed: its runs go through Lightning side by side, one process and one thread for each core, with `model.channels_last`.
 
     python benchmarks/packed.py        about 3 minutes, 2 GB
 
@@ -21,7 +20,7 @@ import logging
 import multiprocessing
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, product
@@ -46,7 +45,7 @@ from lightning_modules.networks.network import Network
 from lightning_modules.pack_member import Member
 from lightning_modules.packed import PackedClassifier
 
-EPOCHS, REPEATS, VAL_ITEMS, VOTES = 4, 3, 500, 20
+EPOCHS, VAL_ITEMS, VOTES = 4, 500, 20
 RATE = 1e-3
 SEEDS = (0, 1, 2)
 STOCK_SEEDS = SEEDS[:2]
@@ -92,8 +91,8 @@ CASES = [
     Case("36 MLP heads, 3,072 inputs, batch 32", MLPHead, (3072,), 3, 32, HEAD_RATES, 2, items=640),
     Case("24 SimpleFFN, 784 inputs, batch 64", SimpleFFN, (1, 28, 28), 10, 64, IMAGE_RATES, 4),
     Case("24 DeeperFFN, 784 inputs, batch 64", DeeperFFN, (1, 28, 28), 10, 64, IMAGE_RATES, 4),
+    Case("24 LeNet, 1 x 28 x 28, batch 64", LeNet, (1, 28, 28), 10, 64, IMAGE_RATES, 2),
 ]
-LENET = Case("24 LeNet, 1 x 28 x 28, batch 64", LeNet, (1, 28, 28), 10, 64, IMAGE_RATES, 2)
 
 
 class SyntheticItems(VoteDataModule):
@@ -153,13 +152,12 @@ class StockClassifier(LightningModule):
 
 
 class EpochTimes(Callback):
-    """Seconds of every epoch, validation included. `wait` is called before each."""
+    """Seconds of every epoch, validation included."""
 
-    def __init__(self, wait: Callable[[], object] = lambda: None):
-        self.wait, self.seconds = wait, []
+    def __init__(self):
+        self.seconds = []
 
     def on_train_epoch_start(self, trainer, pl_module) -> None:
-        self.wait()
         self._start = perf_counter()
 
     def on_train_epoch_end(self, trainer, pl_module) -> None:
@@ -187,8 +185,7 @@ def run_stock(case: Case, threads: int) -> Measured:
 
 def classifier_of(case: Case, seed: int, rate: float = RATE, weight_decay: float = 0.0) -> AnnotatorClassifier:
     optimizer = partial(torch.optim.Adam, lr=rate, weight_decay=weight_decay)
-    options: dict[str, Any] = {"optimizer": optimizer, "seed": seed, "channels_last": case.network is LeNet}
-    return AnnotatorClassifier(case.input_shape, case.num_classes, case.network, **options)  # pyright: ignore[reportArgumentType]
+    return AnnotatorClassifier(case.input_shape, case.num_classes, case.network, optimizer, seed=seed)  # pyright: ignore[reportArgumentType]
 
 
 def run_pack(case: Case, threads: int) -> Measured:
@@ -242,31 +239,6 @@ def run_part(case: Case, part: int, barrier, results) -> None:
     )
 
 
-def run_side_by_side(case: Case) -> Measured:
-    """As many processes of one thread each as there are cores to use, each running members through Lightning; no epoch starts before all can."""
-    barrier, results = SPAWN.Barrier(len(STOCK_SEEDS)), SPAWN.SimpleQueue()
-    processes = [SPAWN.Process(target=run_alone, args=(case, seed, barrier, results)) for seed in STOCK_SEEDS]
-    for process in processes:
-        process.start()
-    seconds, train_losses, val_losses = zip(*(results.get() for _ in processes), strict=True)
-    for process in processes:
-        process.join()
-    slower = [max(epoch) for epoch in zip(*seconds, strict=True)]
-    return Measured(min(slower) * case.members / len(processes), 1, float(np.mean(train_losses)), float(np.mean(val_losses)))
-
-
-def run_alone(case: Case, seed: int, barrier, results) -> None:
-    silence()
-    torch.set_num_threads(1)
-    seconds = []
-    for _ in range(REPEATS):
-        times = EpochTimes(barrier.wait)
-        trainer = Trainer(max_epochs=EPOCHS, accelerator="cpu", devices=1, callbacks=[times], **QUIET)
-        trainer.fit(classifier_of(case, seed), datamodule=items_of(case, seed))
-        seconds += times.seconds[1:]
-    results.put((seconds, *(trainer.callback_metrics[name].item() for name in ("train/loss", "val/soft_nll"))))
-
-
 def work_of_a_step(case: Case) -> tuple[float, float]:
     """Floating-point operations of all members' matmuls and convolutions, and bytes of all passes over their weights."""
     network = case.member_network()
@@ -297,7 +269,7 @@ def compare(case: Case, ours: Iterable[Measured], bandwidth: float) -> str:
     best = min(ours, key=lambda side: side.seconds)
     operations, moved = work_of_a_step(case)
     print(f"\n{case.name}; {case.steps} steps an epoch")
-    sides = {f"stock, from {len(STOCK_SEEDS)} members": peer, "one process per core" if case is LENET else "packed": best}
+    sides = {f"stock, from {len(STOCK_SEEDS)} members": peer, "packed": best}
     for name, side in sides.items():
         rate = case.steps / side.seconds
         print(
@@ -322,7 +294,6 @@ def measure() -> None:
     conclusions = [
         compare(case, [*(run_pack(case, t) for t in THREADS), run_packs_side_by_side(case)], max(bandwidth.values())) for case in CASES
     ]
-    conclusions.append(compare(LENET, [run_side_by_side(LENET)], max(bandwidth.values())))
     print("\n" + "\n".join(conclusions))
 
 

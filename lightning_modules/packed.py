@@ -16,11 +16,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lightning_modules.pack_member import Member
-from lightning_modules.packed_network import PackedNetwork, Span
+from lightning_modules.packed_network import PackedNetwork
+from lightning_modules.stacked_linear import Span
 from metrics import functional
 from randomness import generator
 
 ITEMS = 512  # of one evaluation pass: all of them would need much memory
+IMAGES = 128  # the same for convolutions: what they compute of these is to stay in the processor's cache
 CHUNK = 64  # batches that are prepared at once: enough to make Python's share small, few enough to keep memory flat
 
 
@@ -161,13 +163,18 @@ class PackedClassifier:
     def _step(self, inputs: Sequence[Tensor], targets: Tensor, spans: Sequence[Span], step: int) -> Tensor:
         leaders = [self.members[self.active[span.start]] for span in spans]
         seeds = [int(generator(leader.classifier.seed, "dropout", step, 0).integers(2**63)) for leader in leaders]
-        logits = self.network(inputs, spans, seeds)
-        losses = -(targets * logits.log_softmax(-1)).sum(-1).mean(-1)
-        losses.sum().backward()  # a member's loss depends on its own weights alone, so the gradients do not mix
+        if self.network.convolutional:
+            parts = zip(spans, inputs, seeds, strict=True)
+            found = [
+                _differentiate(self.network.part(span), [seen], targets[slice(*span)], [_alone(span)], [seed]) for span, seen, seed in parts
+            ]
+            losses = torch.cat(found)
+        else:
+            losses = _differentiate(self.network, inputs, targets, spans, seeds)
         self.steps += 1
         for update in self.updates:
             update()
-        return losses.detach()
+        return losses
 
     @torch.no_grad()
     def _evaluate(self) -> list[dict[str, float]]:
@@ -195,8 +202,9 @@ class PackedClassifier:
 
     def _predictions(self, span: Span, inputs: Tensor) -> Tensor:
         """What a span's members say about some items, [m, N, K]."""
-        network, whole = self.network.part(span), [Span(0, span.stop - span.start)]
-        return torch.cat([network([part], whole).double().softmax(-1) for part in inputs.split(ITEMS)], 1)
+        network, whole = self.network.part(span), [_alone(span)]
+        parts = inputs.split(IMAGES if network.convolutional else ITEMS)
+        return torch.cat([network([part], whole).double().softmax(-1) for part in parts], 1)
 
     def member_state(self, row: int) -> dict[str, Tensor]:
         """An ordinary state dict of the active member at this row."""
@@ -235,6 +243,20 @@ class PackedClassifier:
         self.moments = [moment[rows] for moment in self.moments]
         if self.active:
             self._attach()
+
+
+def _differentiate(
+    network: PackedNetwork, inputs: Sequence[Tensor], targets: Tensor, spans: Sequence[Span], seeds: Sequence[int]
+) -> Tensor:
+    """Each member's loss; the gradients go to the network's buffers."""
+    losses = -(targets * network(inputs, spans, seeds).log_softmax(-1)).sum(-1).mean(-1)
+    losses.sum().backward()  # a member's loss depends on its own weights alone, so the gradients do not mix
+    return losses.detach()
+
+
+def _alone(span: Span) -> Span:
+    """A span by itself: its members are the first."""
+    return Span(0, span.stop - span.start)
 
 
 SCORES = {

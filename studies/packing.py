@@ -10,7 +10,7 @@ from callbacks.probe import Probe
 from studies.build import class_of
 from studies.study import Run
 
-NETWORKS = {"SimpleFFN", "DeeperFFN", "MLPHead"}
+NETWORKS = {"SimpleFFN", "DeeperFFN", "MLPHead", "LeNet"}
 OPTIMIZERS = {"Adam", "AdamW", "SGD"}
 SCHEDULERS = {"CosineToEnd", "ReduceLROnPlateau"}
 LOSSES = {"val/loss", "val/soft_nll", "val/hard_nll"}  # that early stopping may follow
@@ -50,7 +50,7 @@ def why_alone(config: dict[str, Any]) -> str | None:
     model, trainer = config["model"], config["trainer"]
     network, optimizer, scheduler = (_class(model.get(part)) for part in ("network", "optimizer", "scheduler"))
     if network not in NETWORKS:
-        return f"{network} does not pack well (convolutions or BatchNorm)"
+        return f"{network} has no packed form (BatchNorm, or layers that are no plain chain)"
     if optimizer not in OPTIMIZERS or model["optimizer"]["init_args"].get("amsgrad") or model["optimizer"]["init_args"].get("dampening"):
         return f"{optimizer} with these options has no packed form"
     if scheduler not in SCHEDULERS | {None}:

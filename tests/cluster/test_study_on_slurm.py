@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.studies.test_launch import DIGITS, ROOT, results
+from tests.studies.test_launch import ALONE, DIGITS, ROOT, results
 
 pytestmark = [pytest.mark.usefixtures("slurm"), pytest.mark.long]
 
@@ -36,7 +36,7 @@ def test_a_requeued_and_a_killed_task_lose_nothing(tmp_path: Path):
     study, runs = tmp_path / "study.yaml", tmp_path / "runs"
     grids = {
         "packed": {"data.delivery": ["SoftLabels", "Multipass"], "trainer.max_epochs": [400], "seed_everything": [0, 1]},
-        "alone": {"model.network": ["LeNet"], "trainer.max_epochs": [15], "seed_everything": [0, 1]},
+        "alone": {"alone": {"LeNet": ALONE}, "trainer.max_epochs": [15], "seed_everything": [0, 1]},
     }
     content = {"name": "cluster", "configs": [DIGITS], "grids": grids}
     study.write_text(yaml.safe_dump(content, sort_keys=False))
@@ -67,7 +67,7 @@ def test_two_processes_of_one_run_train_it_together(tmp_path: Path):
     """DDP under srun: two tasks share a run, and its results are those of one process."""
     study = tmp_path / "study.yaml"
     options = {"trainer.max_epochs": 2, "data.batch_size": 101, "trainer.accelerator": "cpu"}
-    content = {"name": "ddp", "configs": [DIGITS], "options": options, "grids": {"alone": {"model.network": ["LeNet"]}}}
+    content = {"name": "ddp", "configs": [DIGITS], "options": options, "grids": {"alone": {"alone": {"LeNet": ALONE}}}}
     study.write_text(yaml.safe_dump(content, sort_keys=False))
     slurm = command(study, tmp_path / "two", "--launcher", "slurm", "--partition", "gpu", "--tasks", "2")
     done = subprocess.run(slurm, capture_output=True, text=True, timeout=300)

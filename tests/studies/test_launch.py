@@ -17,6 +17,7 @@ from cli import main
 
 ROOT = Path(__file__).parents[2]
 DIGITS = str(ROOT / "configs/digits.yaml")
+ALONE = {"model.network": "LeNet", "trainer.gradient_clip_val": 1000.0}  # clipping has no packed form
 
 
 def write_study(folder: Path, epochs: int = 3, **content) -> Path:
@@ -114,7 +115,7 @@ def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path: Path
 
 def test_a_run_that_diverges_alone_fails_as_it_does_in_a_pack_and_is_not_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture):
     grids = {"main": {"model.optimizer": [{"class_path": "torch.optim.SGD", "init_args": {"lr": lr}} for lr in (0.1, 1e30)]}}
-    study = write_study(tmp_path, grids=grids, options={"trainer.max_epochs": 2, "model.network": "LeNet"})
+    study = write_study(tmp_path, grids=grids, options={"trainer.max_epochs": 2, **ALONE})
     for attempt in range(2):
         with pytest.raises(SystemExit):
             main(["study", "run", str(study), "--runs", str(tmp_path / "runs")])
@@ -159,10 +160,11 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path: Path, tin
 
 @pytest.mark.long
 def test_killed_ten_times_and_started_again_it_ends_with_the_same_bits(tmp_path: Path):
-    """Packs and a convolutional run, killed with SIGKILL at random moments; the children die with their parent."""
+    """Packs, also of convolutions, and runs alone, killed with SIGKILL at random moments; the children die with their parent."""
     grids = {
         "packed": {"data.delivery": ["SoftLabels", "Multipass", "StochasticLabelSampling"], "seed_everything": [0, 1, 2]},
-        "alone": {"model.network": ["LeNet"], "seed_everything": [0, 1]},
+        "convolutions": {"model.network": ["LeNet"], "seed_everything": [0, 1]},
+        "alone": {"alone": {"LeNet": ALONE}, "seed_everything": [0, 1]},
     }
     study = write_study(tmp_path, grids=grids, options={"trainer.max_epochs": 12})
     subprocess.run(command(study, tmp_path / "whole"), check=True, timeout=600, capture_output=True)
@@ -174,7 +176,7 @@ def test_killed_ten_times_and_started_again_it_ends_with_the_same_bits(tmp_path:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     subprocess.run(command(study, killed), check=True, timeout=600, capture_output=True)
-    assert len(results(killed)) == 11
+    assert len(results(killed)) == 13
     assert results(killed) == results(tmp_path / "whole")
     for path in (tmp_path / "whole").glob("*/checkpoints/best.ckpt"):
         other = killed / path.parents[1].name / "checkpoints/best.ckpt"
