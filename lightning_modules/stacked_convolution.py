@@ -1,8 +1,8 @@
 """Convolutions and pooling of many networks as one, on images whose last dimension is the batch: [M, channels, height, width, B].
 
-In that order a window that is moved over an image is, row by row, one run of memory: to unfold an image costs little more than to copy it, a convolution
-is a matmul of what was unfolded, and pooling compares long rows. At the sizes of LeNet, on a CPU, that takes half the time of torch's own convolutions and
-pooling, whose work on so few channels is mostly rearrangement.
+In that order what a window sees as it is moved along an image is, row by row, one run of memory: to unfold an image costs little more than to copy it, a
+convolution is a matmul of what was unfolded, and pooling compares long rows. At the sizes of LeNet, on a CPU, that is faster than torch's own convolutions and
+pooling, whose work on so few channels is mostly rearrangement (benchmarks/packed.py).
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class StackedConvolution(StackedLinear):
         return _OwnImages.apply(self._padded(hidden), self.weight, self.bias, self)  # pyright: ignore
 
     def _padded(self, images: Tensor) -> Tensor:
-        return F.pad(images, (0, 0, *[self.padding] * 4)).contiguous()
+        return (F.pad(images, (0, 0, *[self.padding] * 4)) if self.padding else images).contiguous()
 
     def _size(self, image: Tensor) -> tuple[int, int, int]:
         """Height, width and batch of what comes out."""
@@ -41,15 +41,22 @@ class StackedConvolution(StackedLinear):
 
 
 class _OwnImages(torch.autograd.Function):
-    """Images [M, in, H, W, B], each member's own, to [M, out, h, w, B]. Members take turns, so that what is unfolded stays in the processor's cache."""
+    """Images [M, in, H, W, B], each member's own, to [M, out, h, w, B]: one matmul for each row of the window, over all places at once.
+
+    Members take turns with one buffer, so that what is unfolded stays in the processor's cache.
+    """
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor, layer: StackedConvolution) -> Tensor:
         ctx.layer = layer
         ctx.save_for_backward(images)
         outputs = images.new_empty(*bias.shape, *layer._size(images))
-        for own, image, filters, offset in zip(outputs.flatten(2), images, weight.flatten(2), bias, strict=True):
-            torch.addmm(offset[:, None], filters, unfolded(image, layer.kernel), out=own)
+        filters = weight.permute(0, 3, 1, 2, 4).flatten(3).contiguous()  # [M, row of the window, out, in * column of the window]
+        strips = Strips(images, layer.kernel)
+        for own, image, rows, offset in zip(outputs.flatten(2), images, filters, bias, strict=True):
+            own.copy_(offset[:, None].expand_as(own))
+            for row, seen in zip(rows, strips.of(image), strict=True):
+                own.addmm_(row, seen)
         return outputs
 
     @staticmethod
@@ -59,13 +66,49 @@ class _OwnImages(torch.autograd.Function):
         layer: StackedConvolution = ctx.layer
         assert layer.weight.grad is not None
         assert layer.bias.grad is not None
-        moved = torch.zeros_like(images)
-        members = zip(gradient, images, layer.weight.flatten(2), layer.weight.grad.flatten(2), moved, strict=True)
-        for own, image, filters, buffer, into in members:
-            torch.mm(own, unfolded(image, layer.kernel).t(), out=buffer)
-            fold_into(into, filters.t() @ own, layer.kernel)
+        filters = layer.weight.permute(0, 3, 2, 4, 1).flatten(2, 3).contiguous()  # [M, row of the window, in * column of the window, out]
+        of_filters, of_images, strips = torch.empty_like(filters), torch.zeros_like(images), Strips(images, layer.kernel)
+        for own, image, rows, of_rows, into in zip(gradient, images, filters, of_filters, of_images, strict=True):
+            for seen, of_row in zip(strips.of(image), of_rows, strict=True):
+                torch.mm(seen, own.t(), out=of_row)
+            for seen, row in zip(strips.of_zeros(), rows, strict=True):
+                seen.addmm_(row, own)
+            strips.add_to(into)
+        layer.weight.grad.copy_(of_filters.unflatten(2, (-1, layer.kernel)).permute(0, 4, 2, 1, 3))
         torch.sum(gradient, 2, out=layer.bias.grad)
-        return moved, None, None, None
+        return of_images, None, None, None
+
+
+class Strips:
+    """What a row of a square window sees as it is moved over images of one size, in a buffer that they use in turn.
+
+    The buffer [in * kernel, H * w * B] holds each image `kernel` times, moved by one column each time. What the first row of the window sees from
+    everywhere is its first h * w * B columns; the next row sees those that begin one row of the image later.
+    """
+
+    def __init__(self, images: Tensor, kernel: int):
+        _, channels, height, width, items = images.shape
+        self.kernel, self.width = kernel, width - kernel + 1
+        self.buffer = images.new_empty(channels, kernel, height, self.width, items)
+        step = self.width * items
+        places = (height - kernel + 1) * step
+        flat = self.buffer.flatten(0, 1).flatten(1)
+        self.rows = [flat[:, row * step : row * step + places] for row in range(kernel)]
+
+    def of(self, image: Tensor) -> list[Tensor]:
+        """For each row of the window, what it sees of this image: [in * kernel, places * B]."""
+        self.buffer.copy_(image.unfold(2, self.kernel, 1).permute(0, 4, 1, 2, 3))
+        return self.rows
+
+    def of_zeros(self) -> list[Tensor]:
+        """The same of nothing, to be added to."""
+        self.buffer.zero_()
+        return self.rows
+
+    def add_to(self, image: Tensor) -> None:
+        """Add all that is in the buffer to the places that `of` would have taken it from."""
+        for column in range(self.kernel):
+            image[:, :, column : column + self.width] += self.buffer[:, column]
 
 
 def unfolded(image: Tensor, kernel: int) -> Tensor:
@@ -79,16 +122,6 @@ def unfolded(image: Tensor, kernel: int) -> Tensor:
     """
     windows = image.unfold(1, kernel, 1).unfold(2, kernel, 1)  # [channels, h, w, B, kernel, kernel], no copy
     return windows.permute(0, 4, 5, 1, 2, 3).reshape(len(image) * kernel * kernel, -1)
-
-
-def fold_into(image: Tensor, columns: Tensor, kernel: int) -> None:
-    """Add columns to the places that `unfolded` would have taken them from."""
-    channels, height, width, items = image.shape
-    height, width = height - kernel + 1, width - kernel + 1
-    windows = columns.view(channels, kernel, kernel, height, width, items)
-    for row in range(kernel):
-        for column in range(kernel):
-            image[:, row : row + height, column : column + width] += windows[:, row, column]
 
 
 def pooled(images: Tensor, ceil_mode: bool) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from lightning_modules.networks import LeNet, Network
 from lightning_modules.packed_network import PackedNetwork, can_be_packed
-from lightning_modules.stacked_convolution import StackedConvolution, fold_into, pooled, unfolded
+from lightning_modules.stacked_convolution import StackedConvolution, Strips, pooled
 from lightning_modules.stacked_linear import Span
 
 
@@ -81,11 +81,15 @@ def test_of_equal_values_one_alone_is_given_the_gradient():
     assert images.grad[..., 0].tolist() == [[1, 0, 1, 0], [0, 0, 0, 0]]
 
 
-def test_folding_is_the_transpose_of_unfolding():
-    image, columns = drawn(2, 5, 6, 3), drawn(2 * 9, 3 * 4 * 3, seed=1)
-    folded = torch.zeros_like(image)
-    fold_into(folded, columns, 3)
-    torch.testing.assert_close((unfolded(image, 3) * columns).sum(), (image * folded).sum())
+def test_adding_strips_is_the_transpose_of_taking_them():
+    images, added = drawn(1, 2, 5, 6, 3), drawn(3, 2 * 3, 3 * 4 * 3, seed=1)
+    strips = Strips(images, 3)
+    taken = sum((seen * part).sum() for seen, part in zip(strips.of(images[0]), added, strict=True))
+    for seen, part in zip(strips.of_zeros(), added, strict=True):
+        seen += part
+    into = torch.zeros_like(images[0])
+    strips.add_to(into)
+    torch.testing.assert_close(taken, (images[0] * into).sum())
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (1, 8, 8), (2, 10, 13)])
