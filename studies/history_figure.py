@@ -1,6 +1,7 @@
 """How training went, epoch by epoch: the mean over seeds of a column of `history.json`."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,8 +19,9 @@ from studies.figure_style import line_style, panels, shared_legend, wrapped
 from studies.measures import measure
 from studies.report_section import ABSENT, FigureSpec, Section
 
-Curve = tuple[np.ndarray, np.ndarray, np.ndarray]  # epochs, mean and SD over seeds
+Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # epochs, mean over seeds, and the band about it
 MARKS = {"best_epoch": "*", "epoch_within_5pct": "o"}
+BANDS = {"± 1 SD over seeds": False, "on logarithmic axes from the least seed to the greatest": True}
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,18 @@ class Panel:
     level: Any  # of the panels' factor; ABSENT without one
     histories: dict[Any, list[Epochs]]  # by line
 
+    @property
+    def logarithmic(self) -> bool:
+        return is_logarithmic(self.metric)
+
     @cached_property
     def curves(self) -> dict[Any, Curve]:
-        found = {line: mean_by_epoch(epochs, self.metric) for line, epochs in self.histories.items()}
+        found = {line: curve_of(epochs, self.metric) for line, epochs in self.histories.items()}
         return {line: curve for line, curve in found.items() if len(curve[0])}
 
 
 def draw_history(spec: FigureSpec, records: list[Record], section: Section) -> tuple[Figure | None, list[str]]:
-    """One line per level with a band of one SD over seeds, and what is said about it. Epochs that a run did not reach are those of the others.
+    """One line per level with a band about it, and what is said about both. Epochs that a run did not reach are those of the others.
 
     Several columns are one row of panels each where there is a factor for the panels, and one panel each where there is none.
     """
@@ -51,7 +57,7 @@ def draw_history(spec: FigureSpec, records: list[Record], section: Section) -> t
     several = len(spec.metrics) > 1 and bool(spec.panels)
     height = 3.1 + 0.09 * len(spec.levels[spec.lines]) - 0.5 * (len(shown) > 1)
     figure, places = panels(len(shown), height, across=len(spec.panel_levels) if several else 3)
-    said = _lengths([epochs for histories in by_level.values() for epochs in histories.values() if epochs])
+    said = _lengths([epochs for histories in by_level.values() for epochs in histories.values() if epochs], spec.metrics)
     marks = []
     for place, (axes, panel) in enumerate(zip(places, shown, strict=True)):
         drawn, marked = _draw_panel(axes, panel, spec, section)
@@ -74,10 +80,10 @@ def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) ->
     for place, line in enumerate(panel.histories):
         if line not in panel.curves:
             continue
-        epoch, mean, sd = panel.curves[line]
+        epoch, mean, low, high = panel.curves[line]
         style = {**line_style(place), "marker": ""}
         axes.plot(epoch, mean, **style, linewidth=1.5, label=section.label(line))
-        axes.fill_between(epoch, mean - sd, mean + sd, color=style["color"], alpha=0.15, linewidth=0)
+        axes.fill_between(epoch, low, high, color=style["color"], alpha=0.15, linewidth=0)
         if panel.metric == SCORE:
             marked = mean_marks(panel.histories[line])
             for name, symbol in MARKS.items():
@@ -87,20 +93,21 @@ def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) ->
                 )
             marks.append(f"{section.label(line)} {marked['best_epoch']:.1f} and {marked['epoch_within_5pct']:.1f}")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    if panel.metric.removeprefix("val/") in STRATA:
+    if panel.logarithmic:
         axes.set_yscale("log")
     if panel.level is not ABSENT:
         axes.set_title(section.label(panel.level))
-    cut = first_epochs_cut(axes, panel.curves)
+    cut = 0.0 if panel.logarithmic else first_epochs_cut(axes, panel.curves)
     said = [f"{at}The first epochs go beyond the axis, up to {cut:.3g}."] if cut else []
     absent = [section.label(line) for line in panel.histories if line not in panel.curves]
     return said + ([f"{at}Nothing to draw yet for {', '.join(absent)}."] if absent else []), [at + ", ".join(marks)] * bool(marks)
 
 
-def _lengths(histories: list[list[Epochs]]) -> list[str]:
-    """How many seeds lines are means of, and whether these ran equally long."""
+def _lengths(histories: list[list[Epochs]], metrics: Sequence[str]) -> list[str]:
+    """How many seeds lines are means of, what bands are, and whether runs were equally long."""
     seeds = seeds_of({len(epochs) for epochs in histories})
-    said = [f"Lines: mean over {seeds}; bands: ± 1 SD over seeds."]
+    bands = [name for name, found in BANDS.items() if any(is_logarithmic(metric) == found for metric in metrics)]
+    said = [f"Lines: mean over {seeds}; bands: {'; '.join(bands)}."]
     if len({len(rows) for epochs in histories for rows in epochs}) > 1:
         said.append("Runs differ in length; an epoch's mean is over the runs that reached it.")
     return said
@@ -110,7 +117,7 @@ def first_epochs_cut(axes: Axes, curves: dict[Any, Curve]) -> float:
     """Let the axis end where the first tenth of epochs does, if these are so high that all others would look alike; returns how high they are, or 0."""
     if not curves:
         return 0.0
-    tops = [(np.max(mean), np.max((mean + sd)[epoch >= 0.1 * epoch[-1]])) for epoch, mean, sd in curves.values()]
+    tops = [(np.max(mean), np.max(high[epoch >= 0.1 * epoch[-1]])) for epoch, mean, _, high in curves.values()]
     highest, later = (float(np.max(values)) for values in zip(*tops, strict=True))
     if later <= 0 or highest < 1.3 * later:
         return 0.0
@@ -119,19 +126,28 @@ def first_epochs_cut(axes: Axes, curves: dict[Any, Curve]) -> float:
     return highest
 
 
-def mean_by_epoch(histories: list[Epochs], column: str) -> Curve:
-    """The epochs in which some run has a finite value, and mean and SD over the runs that have one (an SD of 0 where it is one run).
+def is_logarithmic(column: str) -> bool:
+    """Whether a column is drawn on a logarithmic axis, where a mean less one SD may have no place."""
+    return column.removeprefix("val/") in STRATA
 
-    >>> [values.tolist() for values in mean_by_epoch([[{"epoch": 0, "lr": 1.0}, {"epoch": 1, "lr": 4.0}], [{"epoch": 0, "lr": 3.0}]], "lr")]
-    [[0, 1], [2.0, 4.0], [1.4142135623730951, 0.0]]
+
+def curve_of(histories: list[Epochs], column: str) -> Curve:
+    """The epochs in which some run has a finite value, the mean over the runs that have one, and a band: one SD to either side (0 where it is one run), or on a
+    logarithmic axis from the least run to the greatest.
+
+    >>> runs = [[{"epoch": 0, "lr": 1.0}, {"epoch": 1, "lr": 4.0}], [{"epoch": 0, "lr": 3.0}]]
+    >>> [values.round(3).tolist() for values in curve_of(runs, "lr")]
+    [[0, 1], [2.0, 4.0], [0.586, 4.0], [3.414, 4.0]]
     """
     found = [{int(row["epoch"]): row[column] for row in rows if math.isfinite(row.get(column, math.nan))} for rows in histories]
     epochs = np.array(sorted({epoch for run in found for epoch in run}), dtype=int)
     table = np.array([[run.get(int(epoch), math.nan) for epoch in epochs] for run in found]).reshape(len(found), len(epochs))
     number = np.isfinite(table).sum(0)
     mean = np.nansum(table, axis=0) / np.maximum(number, 1)
-    squares = np.nansum(np.square(table - mean), axis=0)
-    return epochs, mean, np.sqrt(squares / np.maximum(number - 1, 1))
+    if is_logarithmic(column) and len(epochs):
+        return epochs, mean, np.nanmin(table, axis=0), np.nanmax(table, axis=0)
+    sd = np.sqrt(np.nansum(np.square(table - mean), axis=0) / np.maximum(number - 1, 1))
+    return epochs, mean, mean - sd, mean + sd
 
 
 def mean_marks(histories: list[Epochs]) -> dict[str, float]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from studies.collect import Record
-from studies.history_figure import draw_history, mean_by_epoch
+from studies.history_figure import curve_of, draw_history
 from studies.report_section import FigureSpec, Section
 
 SPEC = FigureSpec("h", "History", kind="history", metric="val/soft_nll", lines="delivery", levels={"delivery": ["a", "b", "c"]})
@@ -81,8 +81,21 @@ def test_a_column_that_no_run_has_is_not_drawn_and_the_others_are_named(tmp_path
 
 def test_spread_is_the_sample_sd():
     histories = [[{"epoch": 0, "x": value}] for value in (1.0, 2.0, 4.0)]
-    epochs, mean, sd = mean_by_epoch(histories, "x")
-    assert (epochs.tolist(), mean[0], sd[0]) == ([0], pytest.approx(7 / 3), pytest.approx(np.std([1, 2, 4], ddof=1)))
+    epochs, mean, low, high = curve_of(histories, "x")
+    assert (epochs.tolist(), mean[0], (high - low)[0] / 2) == ([0], pytest.approx(7 / 3), pytest.approx(np.std([1, 2, 4], ddof=1)))
+
+
+def test_on_a_logarithmic_axis_bands_are_the_range_of_seeds_and_nothing_is_cut_off(tmp_path):
+    spec = FigureSpec("h", kind="history", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]})
+    records = [run(tmp_path, "a", seed, [5.0, first, *[0.001] * 20], "val/js_hlv") for seed, first in enumerate((1e-4, 1e-4, 1e-1))]
+    figure, said = draw_history(spec, records, SECTION)
+    assert figure is not None
+    (band,) = figure.axes[0].collections
+    edges = {tuple(point) for point in band.get_paths()[0].vertices.tolist()}
+    assert {(1.0, 1e-4), (1.0, 1e-1)} <= edges  # the mean less one SD would lie below 0
+    assert figure.axes[0].get_ylim()[1] > 5
+    assert "on logarithmic axes from the least seed to the greatest" in " ".join(said)
+    assert "SD" not in " ".join(said)
 
 
 def test_panels_are_levels_of_another_factor_and_columns_are_rows_of_panels(tmp_path):
