@@ -12,15 +12,14 @@ of results. What the real study takes from start to end is in configs/studies.
     python benchmarks/grid.py        about 3 minutes on two idle cores, 1 GB; a number after it leaves out all but as many of the nine cases
 """
 
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from measure import best_of, verdict
-from packed import CORES, SPAWN, THREADS, Case, run_packs_side_by_side, run_stock, silence
+from measure import best_of, verdict, with_idle_threads_asleep
+from packed import CORES, THREADS, Case, run_packs_side_by_side, run_stock, silence
 
 from datamodules.delivery import MajorityVote, SoftLabels
 from lightning_modules.networks import MLPHead
@@ -74,14 +73,5 @@ def measure(number: int) -> None:
     print(f"packed against run by run: {stock / packed:.1f}x (target {TIMES}x): {verdict(stock >= TIMES * packed)}")
 
 
-def main() -> None:
-    number = int(sys.argv[1]) if len(sys.argv) > 1 else len(CASES)
-    print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # read when torch is loaded, hence the new process
-    process = SPAWN.Process(target=measure, args=(number,))
-    process.start()
-    process.join()
-
-
 if __name__ == "__main__":
-    main()
+    with_idle_threads_asleep(measure, int(sys.argv[1]) if len(sys.argv) > 1 else len(CASES))

@@ -10,13 +10,12 @@ real study takes from start to end is in configs/studies/human_uncertainty.yaml.
     python benchmarks/human_uncertainty.py        about 3 minutes on two idle cores, 1 GB
 """
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
 from grid import in_minutes
-from measure import verdict
-from packed import CORES, RATE, SPAWN, THREADS, Case, run_packs_side_by_side, run_stock, silence
+from measure import verdict, with_idle_threads_asleep
+from packed import CORES, RATE, THREADS, Case, run_packs_side_by_side, run_stock, silence
 
 from datamodules.delivery import SoftLabels
 from lightning_modules.networks import DeeperFFN, LeNet, SimpleFFN
@@ -64,13 +63,5 @@ def measure() -> None:
     print(f"ratio: {stock / ours:.1f}x")
 
 
-def main() -> None:
-    print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # read when torch is loaded, hence the new process
-    process = SPAWN.Process(target=measure)
-    process.start()
-    process.join()
-
-
 if __name__ == "__main__":
-    main()
+    with_idle_threads_asleep(measure)

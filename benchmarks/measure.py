@@ -1,7 +1,13 @@
 """Timing that all benchmarks share."""
 
+import multiprocessing
+import os
+import sys
 from collections.abc import Callable
 from time import perf_counter
+from typing import Any
+
+SPAWN = multiprocessing.get_context("spawn")
 
 
 def best_of(repeats: int, work: Callable[[int], object]) -> float:
@@ -13,6 +19,16 @@ def best_of(repeats: int, work: Callable[[int], object]) -> float:
         return perf_counter() - start
 
     return min(seconds(repeat) for repeat in range(repeats))
+
+
+def with_idle_threads_asleep(work: Callable[..., object], *arguments: Any) -> None:
+    """Do the work in a process in which threads that wait do not take a core from others, and end as that process does."""
+    print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # read when torch is loaded, hence the new process
+    process = SPAWN.Process(target=work, args=arguments)
+    process.start()
+    process.join()
+    sys.exit(process.exitcode)
 
 
 def verdict(reached: bool) -> str:

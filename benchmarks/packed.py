@@ -17,8 +17,6 @@ weights stay in the processor's cache, the second figure may lie above the bandw
 """
 
 import logging
-import multiprocessing
-import os
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from lightning import Callback, LightningModule, Trainer
-from measure import best_of, verdict
+from measure import SPAWN, best_of, verdict, with_idle_threads_asleep
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -52,7 +50,6 @@ STOCK_SEEDS = SEEDS[:2]
 THREADS = (1, 2)
 CORES = 2
 PASSES_OVER_WEIGHTS = 9
-SPAWN = multiprocessing.get_context("spawn")
 QUIET: dict[str, Any] = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
 
 
@@ -297,13 +294,5 @@ def measure() -> None:
     print("\n" + "\n".join(conclusions))
 
 
-def main() -> None:
-    print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # read when torch is loaded, hence the new process
-    process = SPAWN.Process(target=measure)
-    process.start()
-    process.join()
-
-
 if __name__ == "__main__":
-    main()
+    with_idle_threads_asleep(measure)

@@ -16,6 +16,7 @@ from datamodules import CIFAR10H, POPQUORN, ChaosNLI, mnist, simulated_soft_digi
 from datamodules.cifar10h import RECORD
 from datamodules.corpora.difficulty import Regions
 from datamodules.corpora.options import CorpusOptions, Interpolation, SourceOptions
+from tests.devices.both import OPTIONS, Trained, cli, read_run, start, write_callbacks
 
 
 @pytest.fixture(scope="session")
@@ -185,3 +186,13 @@ def small_data(small_cifar: Path, small_texts: Path, small_mnist: Path) -> Path:
     """A root folder with small forms of all published datasets."""
     assert small_cifar == small_texts == small_mnist
     return write_own_votes(small_cifar)
+
+
+@pytest.fixture(scope="session")
+def one_process(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Trained]:
+    """A run of one process, which those of several are compared with, and the options it was made with."""
+    folder = tmp_path_factory.mktemp("one")
+    options = [*OPTIONS, "--config", str(write_callbacks(folder, probes=False))]
+    for command in ("fit", "test"):
+        start(*cli(command, *options, "--trainer.default_root_dir", folder / "runs"))
+    return options, read_run(folder / "runs")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.devices.both import OPTIONS, ROOT, Trained, cli, largest_difference, read_run, start, write_callbacks
+from tests.devices.both import ROOT, Trained, largest_difference, read_run, start
 
 pytestmark = [pytest.mark.usefixtures("slurm"), pytest.mark.long]
 
@@ -13,22 +13,12 @@ SLURM = ["--config", str(ROOT / "configs/trainer/slurm.yaml"), "--trainer.accele
 SCRIPT = ROOT / "configs/trainer/slurm.sbatch"
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Trained]:
-    """A run of one process, and the options it was made with."""
-    folder = tmp_path_factory.mktemp("alone")
-    options = [*OPTIONS, "--config", str(write_callbacks(folder, probes=False))]
-    for command in ("fit", "test"):
-        start(*cli(command, *options, "--trainer.default_root_dir", folder / "one"))
-    return options, read_run(folder / "one")
-
-
 @pytest.mark.parametrize(("nodes", "tasks", "partition"), [(2, 1, "nodes"), (1, 2, "cpu")], ids=["two nodes", "one node"])
 def test_two_tasks_end_where_one_process_does(
-    nodes: int, tasks: int, partition: str, alone: tuple[list[str], Trained], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nodes: int, tasks: int, partition: str, one_process: tuple[list[str], Trained], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PLURALITY_PYTHON", sys.executable)
-    options, one = alone
+    options, one = one_process
     here = ["--trainer.num_nodes", str(nodes), "--trainer.devices", str(tasks), "--trainer.default_root_dir", str(tmp_path)]
     place = [f"--partition={partition}", f"--nodes={nodes}", f"--ntasks-per-node={tasks}", "--cpus-per-task=1", "--gres=none"]
     for command in ("fit", "test"):

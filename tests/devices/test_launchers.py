@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.devices.both import OPTIONS, ROOT, Trained, cli, largest_difference, python_module, read_run, start, write_callbacks
+from tests.devices.both import ROOT, Trained, cli, largest_difference, python_module, read_run, start
 
 DDP = ["--config", str(ROOT / "configs/trainer/ddp.yaml"), "--trainer.accelerator", "cpu", "--trainer.devices", "2"]
 TORCHRUN = python_module("torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(ROOT / "cli.py"))
@@ -12,19 +12,9 @@ TORCHRUN = python_module("torch.distributed.run", "--standalone", "--nproc_per_n
 pytestmark = pytest.mark.long
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Trained]:
-    """A run of one process, and the options it was made with."""
-    folder = tmp_path_factory.mktemp("alone")
-    options = [*OPTIONS, "--config", str(write_callbacks(folder, probes=False))]
-    for command in ("fit", "test"):
-        start(*cli(command, *options, "--trainer.default_root_dir", folder / "one"))
-    return options, read_run(folder / "one")
-
-
 @pytest.mark.parametrize("starter", [TORCHRUN, cli()], ids=["torchrun", "lightning"])
-def test_two_processes_end_where_one_does(starter: list[str], alone: tuple[list[str], Trained], tmp_path: Path):
-    options, one = alone
+def test_two_processes_end_where_one_does(starter: list[str], one_process: tuple[list[str], Trained], tmp_path: Path):
+    options, one = one_process
     for command in ("fit", "test"):
         start(*starter, command, *options, *DDP, "--trainer.default_root_dir", tmp_path)
     two = read_run(tmp_path)
