@@ -44,22 +44,37 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def check_as_if_alone(runs: Path, folder: Path, options: list[str]) -> None:
+    """Train and test the same run alone, and compare its files with those that a pack left."""
+    options = ["--config", DIGITS, *options, "--trainer.default_root_dir", str(folder), "--trainer.accelerator", "cpu"]
+    alone = main(["fit", *options, "--trainer.enable_progress_bar", "false"]).run_dir
+    main(["test", *options, "--trainer.enable_progress_bar", "false"])
+    packed = runs / alone.name
+    mine, theirs = read_results(packed), read_results(alone)
+    assert mine
+    assert theirs
+    assert {**mine, "metrics": 0, "checkpoint": 0} == {**theirs, "metrics": 0, "checkpoint": 0}
+    assert mine["metrics"] == pytest.approx(theirs["metrics"], abs=1e-4)
+    weights = [torch.load(run / "checkpoints/best.ckpt", weights_only=True)["state_dict"] for run in (packed, alone)]
+    assert weights[0].keys() == weights[1].keys()
+    for name, value in weights[1].items():
+        torch.testing.assert_close(weights[0][name], value, atol=1e-5, rtol=0)
+
+
 def test_every_run_ends_as_if_it_had_been_alone(finished: Path, tmp_path: Path):
     assert len(results(finished / "runs")) == 8
     for delivery, epochs in (("Multipass", "3"), ("SoftLabels", "2")):
-        options = ["--config", DIGITS, "--data.delivery", delivery, "--trainer.max_epochs", epochs, "--seed_everything", "1"]
-        options += ["--trainer.default_root_dir", str(tmp_path), "--trainer.enable_progress_bar", "false", "--trainer.accelerator", "cpu"]
-        alone = main(["fit", *options]).run_dir
-        main(["test", *options])
-        packed = finished / "runs" / alone.name
-        mine, theirs = read_results(packed), read_results(alone)
-        assert mine
-        assert theirs
-        assert {**mine, "metrics": 0, "checkpoint": 0} == {**theirs, "metrics": 0, "checkpoint": 0}
-        assert mine["metrics"] == pytest.approx(theirs["metrics"], abs=1e-4)
-        weights = [torch.load(run / "checkpoints/best.ckpt", weights_only=True)["state_dict"] for run in (packed, alone)]
-        for name, value in weights[1].items():
-            torch.testing.assert_close(weights[0][name], value, atol=1e-5, rtol=0)
+        options = ["--data.delivery", delivery, "--trainer.max_epochs", epochs, "--seed_everything", "1"]
+        check_as_if_alone(finished / "runs", tmp_path, options)
+
+
+def test_packed_convolutions_end_as_if_they_had_been_alone(tmp_path: Path):
+    """One epoch: with more of them, in single precision, a last bit turns a unit on or off."""
+    grids = {"main": {"model.network": ["LeNet"], "data.delivery": ["SoftLabels", "Multipass"]}}
+    study, runs = write_study(tmp_path, grids=grids, options={"trainer.max_epochs": 1}), tmp_path / "runs"
+    main(["study", "run", str(study), "--runs", str(runs)])
+    assert list((runs / ".studies/small").glob("pack-*.json"))
+    check_as_if_alone(runs, tmp_path / "alone", ["--model.network", "LeNet", "--data.delivery", "Multipass", "--trainer.max_epochs", "1"])
 
 
 def test_the_command_line_tests_a_packed_member_to_the_same_results(finished: Path):
