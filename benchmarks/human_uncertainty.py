@@ -1,7 +1,8 @@
 """The trainings of the study of human uncertainty as `study run` does them, against stock Lightning running them run by run.
 
 The study is that of "An Assessment of Human vs. Model Uncertainty": 3 networks x 4 kinds of labels x 6 seeds x 2 sources x 2 regimes, 288 trainings of 28 x 28
-images in batches of 64. Of each network and source, the 24 members of a regime are two packs in two processes. One regime trains at most 60 epochs, the other 40.
+images in batches of 64. Of each network and source, the 24 members of a regime are two packs in two processes; `study run` packs both
+regimes together, so that eight members share what they see, not four. One regime trains at most 60 epochs, the other 40.
 
 Both sides are samples of synthetic items, as in packed.py: epochs after a first that warms up, the fastest counts, one thread or two for the peer, whichever
 is faster. They are extrapolated to all epochs, none stopped early; neither includes tests, predictions and the writing of results. What the

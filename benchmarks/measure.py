@@ -1,4 +1,4 @@
-"""Timing that all benchmarks share."""
+"""Timing, and the way to start, that benchmarks share."""
 
 import multiprocessing
 import os

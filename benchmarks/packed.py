@@ -5,7 +5,7 @@ logger, checkpoints or progress bar. It is measured on two members and extrapola
 the same networks on the same synthetic items for the same number of epochs, one that warms up and three of which the fastest counts, and
 both are given one thread and then two: more are faster on an idle machine, slower where other work holds one of them up (much slower, but for
 OMP_WAIT_POLICY=PASSIVE, which all measurements have). The better counts, for both alike. The losses that both end with are printed; they
-differ by the order of the items and by dropout's draws. (The tests give both the same order and no dropout, and find the same weights.)
+differ by the order of the items and by dropout's draws. (The tests give both the same order and the same draws, and find the same weights.)
 
 Packs are measured in one process with one thread and with two, and as two packs in two processes of one thread, as `study run` does it.
 

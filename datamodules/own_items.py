@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 from torchvision.transforms.functional import pil_to_tensor
 
 from datamodules.arrow_tables import numbers, pc, refuse_rows
+from datamodules.pictures import read_picture
 from datamodules.vocabulary import Encoded, encoded, texts
 from errors import InputError
 
@@ -84,13 +84,7 @@ def read_images(paths: list[str], folder: Path, side: int) -> Tensor:
     return images
 
 
-def _image(path: Path, side: int) -> Any:
+def _image(path: Path, side: int) -> Tensor:
     if not path.is_file():
         raise InputError(f"there is no image {path}; every item of data.image needs its file.")
-    try:
-        with Image.open(path) as image:
-            return pil_to_tensor(image.convert("RGB").resize((side, side), Image.Resampling.BICUBIC))
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise InputError(
-            f"{path} cannot be read as an image ({type(error).__name__}); it was cut short, altered or is too large."
-        ) from error
+    return pil_to_tensor(Image.fromarray(read_picture(path, "RGB", str(path))).resize((side, side), Image.Resampling.BICUBIC))

@@ -50,7 +50,7 @@ class AnnotatorClassifier(LightningModule):
             optimizer: A class of torch.optim by name.
             scheduler: A class of torch.optim.lr_scheduler, or CosineToEnd, stepped once per epoch; plateaus watch val/loss.
             seed: Of the initial weights and of dropout. Linked from seed_everything.
-            channels_last: Memory format of image batches; faster for convolutions on CPUs and recent GPUs.
+            channels_last: Memory format of image batches; faster for convolutions on CPUs and recent GPUs. Packs train in a format of their own.
             monitor: The validation score that is logged as val/loss, by which the best checkpoint is chosen and which plateaus watch:
                 against annotators' distributions, or against the majority class, which is what a model of majority votes is trained on.
             compile: Let torch.compile make training steps faster, after a first step that takes much longer. Evaluation, probes and checkpoints are those

@@ -163,7 +163,7 @@ class PackedClassifier:
     def _step(self, inputs: Sequence[Tensor], targets: Tensor, spans: Sequence[Span], step: int) -> Tensor:
         leaders = [self.members[self.active[span.start]] for span in spans]
         seeds = [int(generator(leader.classifier.seed, "dropout", step, 0).integers(2**63)) for leader in leaders]
-        if self.network.convolutional:
+        if self.network.convolutional:  # span by span, forward and backward, for the processor's cache
             parts = zip(spans, inputs, seeds, strict=True)
             found = [
                 _differentiate(self.network.part(span), [seen], targets[slice(*span)], [_alone(span)], [seed]) for span, seen, seed in parts

@@ -91,7 +91,9 @@ def can_be_packed(network: Network) -> bool:
     return (
         all(isinstance(module, kinds) for module in modules)
         and all(_is_plain(convolution) for convolution in convolutions)
-        and all(module.kernel_size == module.stride == 2 and module.padding == 0 for module in modules if isinstance(module, nn.MaxPool2d))
+        and all(_is_plain_pooling(module) for module in modules if isinstance(module, nn.MaxPool2d))
+        and all(module.bias is not None for module in modules if isinstance(module, nn.Linear))
+        and isinstance(modules[-1], nn.Linear)
         and not (convolutions and any(isinstance(module, nn.Dropout) for module in modules))
     )
 
@@ -101,6 +103,11 @@ def _is_plain(layer: nn.Conv2d) -> bool:
     rest = (layer.stride, layer.dilation, layer.groups, layer.padding_mode)
     square = not isinstance(layer.padding, str) and len({*layer.kernel_size}) == len({*layer.padding}) == 1
     return square and rest == ((1, 1), (1, 1), 1, "zeros") and layer.bias is not None
+
+
+def _is_plain_pooling(module: nn.MaxPool2d) -> bool:
+    rest = (module.padding, module.dilation, module.return_indices)
+    return module.kernel_size == module.stride == 2 and rest == (0, 1, False)
 
 
 def _stacked(layers: Sequence[nn.Module]) -> StackedLinear:

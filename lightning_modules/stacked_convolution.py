@@ -1,8 +1,8 @@
 """Convolutions and pooling of many networks as one, on images whose last dimension is the batch: [M, channels, height, width, B].
 
 In that order what a window sees as it is moved along an image is, row by row, one run of memory: to unfold an image costs little more than to copy it, a
-convolution is a matmul of what was unfolded, and pooling compares long rows. At the sizes of LeNet, on a CPU, that is faster than torch's own convolutions and
-pooling, whose work on so few channels is mostly rearrangement (benchmarks/packed.py).
+convolution is a matmul of what was unfolded, and pooling compares long rows. For a step of four LeNets with batches of 64, on one core, 4 ms each were measured, and 6.5 ms with
+torch's own convolutions and pooling, whose work on so few channels is mostly rearrangement.
 """
 
 from collections.abc import Sequence
@@ -141,7 +141,8 @@ def pooled(images: Tensor, ceil_mode: bool) -> Tensor:
 
 
 class _Pooled(torch.autograd.Function):
-    """First the larger of two rows, then the larger of two columns; of equal values the first, which alone is given the gradient."""
+    """First the larger of two rows, then the larger of two columns. Of equal values one alone is given the gradient; of two on the rising diagonal that is the
+    lower one, where torch takes the upper."""
 
     @staticmethod
     def forward(ctx: Any, images: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The layers at one depth of many networks as one: their weights are stacked, and what they compute is one or few matmuls.
 
 Weight gradients are written straight into stacked buffers, because at such sizes the step is bound by memory traffic and a second pass over the
-weights would show.
+weights would show. A backward pass overwrites these buffers: it needs no zeroing, it does not add up, and it cannot be differentiated again.
 """
 
 from collections.abc import Sequence

@@ -21,7 +21,7 @@ from studies.report_section import ABSENT, FigureSpec, Section
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # epochs, mean over seeds, and the band about it
 MARKS = {"best_epoch": "*", "epoch_within_5pct": "o"}
-BANDS = {"± 1 SD over seeds": False, "on logarithmic axes from the least seed to the greatest": True}
+BANDS = {False: "± 1 SD over seeds", True: "on logarithmic axes from the least seed to the greatest"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def draw_history(spec: FigureSpec, records: list[Record], section: Section) -> t
     several = len(spec.metrics) > 1 and bool(spec.panels)
     height = 3.1 + 0.09 * len(spec.levels[spec.lines]) - 0.5 * (len(shown) > 1)
     figure, places = panels(len(shown), height, across=len(spec.panel_levels) if several else 3)
-    said = _lengths([epochs for histories in by_level.values() for epochs in histories.values() if epochs], spec.metrics)
+    said = _about_lines([epochs for histories in by_level.values() for epochs in histories.values() if epochs], spec.metrics)
     marks = []
     for place, (axes, panel) in enumerate(zip(places, shown, strict=True)):
         drawn, marked = _draw_panel(axes, panel, spec, section)
@@ -103,10 +103,10 @@ def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) ->
     return said + ([f"{at}Nothing to draw yet for {', '.join(absent)}."] if absent else []), [at + ", ".join(marks)] * bool(marks)
 
 
-def _lengths(histories: list[list[Epochs]], metrics: Sequence[str]) -> list[str]:
+def _about_lines(histories: list[list[Epochs]], metrics: Sequence[str]) -> list[str]:
     """How many seeds lines are means of, what bands are, and whether runs were equally long."""
     seeds = seeds_of({len(epochs) for epochs in histories})
-    bands = [name for name, found in BANDS.items() if any(is_logarithmic(metric) == found for metric in metrics)]
+    bands = [name for logarithmic, name in BANDS.items() if any(is_logarithmic(metric) == logarithmic for metric in metrics)]
     said = [f"Lines: mean over {seeds}; bands: {'; '.join(bands)}."]
     if len({len(rows) for epochs in histories for rows in epochs}) > 1:
         said.append("Runs differ in length; an epoch's mean is over the runs that reached it.")

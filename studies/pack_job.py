@@ -17,6 +17,7 @@ from callbacks.prediction_table import write_predictions
 from callbacks.results import describe_run, read_results, write_failure, write_results
 from callbacks.training_dynamics import TrainingDynamics
 from datamodules import Mixup, VoteDataModule
+from lightning_modules.classifier import AnnotatorClassifier
 from lightning_modules.pack_member import EarlyStopping, Member
 from lightning_modules.packed import PackedClassifier
 from metrics import every_metric
@@ -148,11 +149,11 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     delivery, votes_per_item, targets = (build(arguments.get(option)) for option in ("delivery", "votes_per_item", "targets"))
     about = describe_run(data, delivery, votes_per_item, network, folder, checkpoint, targets)
     metrics = every_metric("")
-    probs, people, _ = predictions(network, data, data.corpus.splits["test"])
+    probs, people, _ = predictions(member.classifier, data, data.corpus.splits["test"])
     for batch in zip(probs.split(data.batch_size), people.split(data.batch_size), strict=True):
         metrics.update(*batch)  # in the batches of a solo run, for the same sums to the last bit
     if predict:
-        write_predictions(folder, *predictions(network, data, np.arange(len(data.corpus.votes))), data.corpus.splits)
+        write_predictions(folder, *predictions(member.classifier, data, np.arange(len(data.corpus.votes))), data.corpus.splits)
     numbers, notes = {"val_loss": val_loss, **{name: float(value) for name, value in metrics.compute().items()}}, []
     for callback in run.config["trainer"].get("callbacks") or []:
         if is_probe(callback):
@@ -164,9 +165,9 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
 
 
 @torch.no_grad()
-def predictions(network: torch.nn.Module, data: Any, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+def predictions(classifier: AnnotatorClassifier, data: Any, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
     """Predicted and annotator distributions of these items, computed batch by batch as a solo run would."""
-    network.eval()
-    batches = [(network(inputs).double().softmax(-1), index) for inputs, index in data.loader(rows, training=False)]
+    classifier.eval()
+    batches = [(classifier(inputs).double().softmax(-1), index) for inputs, index in data.loader(rows, training=False)]
     index = torch.cat([index for _, index in batches])
     return torch.cat([probs for probs, _ in batches]), data.annotator_probs[index], index

@@ -15,6 +15,11 @@ OPTIMIZERS = {"Adam", "AdamW", "SGD"}
 SCHEDULERS = {"CosineToEnd", "ReduceLROnPlateau"}
 LOSSES = {"val/loss", "val/soft_nll", "val/hard_nll"}  # that early stopping may follow
 PLAIN = {  # options of the trainer that a pack does not know: they must be left at their defaults
+    "accelerator": (None, "auto", "cpu"),
+    "strategy": (None, "auto"),
+    "devices": (None, "auto", 1, "1"),
+    "num_nodes": (None, 1),
+    "max_time": (None,),
     "precision": (None, "32-true", "32"),
     "gradient_clip_val": (None,),
     "accumulate_grad_batches": (None, 1),
@@ -49,7 +54,7 @@ def why_alone(config: dict[str, Any]) -> str | None:
     """Why a run cannot be packed; None where it can."""
     model, trainer = config["model"], config["trainer"]
     network, optimizer, scheduler = (_class(model.get(part)) for part in ("network", "optimizer", "scheduler"))
-    if network not in NETWORKS:
+    if network not in NETWORKS or not model["network"]["class_path"].startswith("lightning_modules.networks."):
         return f"{network} has no packed form (BatchNorm, or layers that are no plain chain)"
     if optimizer not in OPTIMIZERS or model["optimizer"]["init_args"].get("amsgrad") or model["optimizer"]["init_args"].get("dampening"):
         return f"{optimizer} with these options has no packed form"

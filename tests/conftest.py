@@ -192,7 +192,7 @@ def small_data(small_cifar: Path, small_texts: Path, small_mnist: Path) -> Path:
 def one_process(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Trained]:
     """A run of one process, which those of several are compared with, and the options it was made with."""
     folder = tmp_path_factory.mktemp("one")
-    options = [*OPTIONS, "--config", str(write_callbacks(folder, probes=False))]
+    options = [*OPTIONS, "--config", str(write_callbacks(folder, ["HessianSpectrum"])), "--trainer.precision", "64-true"]
     for command in ("fit", "test"):
         start(*cli(command, *options, "--trainer.default_root_dir", folder / "runs"))
     return options, read_run(folder / "runs")

@@ -14,6 +14,7 @@ from datamodules.corpora.duplicates import Pairs, exact_pairs, leaks, near_pairs
 from datamodules.corpora.options import INTERPOLATED, CorpusOptions
 from datamodules.corpora.short_training import reproducibly
 from datamodules.corpora.sources import Source
+from datamodules.corpora.stages import key_of
 from datamodules.files import sha256
 from datamodules.soft_digits_table import SPLITS
 from kept_files import write_atomically
@@ -102,15 +103,21 @@ def _leak_line(what: str, leak: dict[str, Any]) -> str:
 def write_report(out: Path, report: dict[str, Any], key: str, files: Iterable[str]) -> None:
     """The last files to be written: where the report is there and its digests are right, the corpus is whole."""
     write_atomically(out / "corpus.md", "".join(f"- {line}\n" for line in summary(report)))
-    files = {name: sha256(out / name) for name in files}
-    write_atomically(out / REPORT, json.dumps({"key": key, "files": files, **report}, indent=1) + "\n")
+    content = {"key": key, "files": {name: sha256(out / name) for name in files}, **report}
+    write_atomically(out / REPORT, json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n")
 
 
 def finished_report(out: Path, key: str) -> dict[str, Any] | None:
     """The report of a corpus that is whole and was made under this key."""
     try:
         report = json.loads((out / REPORT).read_text())
-        whole = report["key"] == key and all(sha256(out / name) == digest for name, digest in report["files"].items())
-    except (OSError, ValueError, KeyError):
+        if not isinstance(report, dict) or report.pop("digest", None) != _digest(report) or report["key"] != key:
+            return None
+        return report if all(sha256(out / name) == digest for name, digest in report["files"].items()) else None
+    except (OSError, ValueError, RecursionError):  # absent, or no JSON
         return None
-    return report if whole else None
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """The same before a report is written and after it is read."""
+    return key_of(json.loads(json.dumps(content)))

@@ -1,5 +1,6 @@
 """Where the images of a corpus of digits come from: MNIST, Ambiguous-MNIST and ARDIS by their published files, each in one common form."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,13 +113,18 @@ def _tensor(path: Path) -> torch.Tensor:
         raise InputError(f"{path} is no file of plain tensors, or was cut short; nothing in it was loaded.") from error
     if not isinstance(found, torch.Tensor):
         raise InputError(f"{path} holds a {type(found).__name__}; it must hold one tensor.")
-    return found
+    if found.layout != torch.strided or found.is_quantized or found.device.type != "cpu":
+        raise InputError(f"{path} holds a tensor that is no plain array of numbers; it must hold one that is.")
+    if found.numel() * found.element_size() > found.untyped_storage().nbytes():
+        raise InputError(f"{path} announces {found.numel():,} numbers that it does not hold; it was altered.")
+    return found.detach()
 
 
 def _numbers(path: Path, columns: int) -> np.ndarray:
     try:
-        table = np.loadtxt(path, ndmin=2)
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+        with warnings.catch_warnings(action="error"):  # numpy warns of a table without rows, and goes on
+            table = np.loadtxt(path, ndmin=2)
+    except (OSError, UnicodeDecodeError, ValueError, UserWarning) as error:
         raise InputError(f"{path} is no table of numbers that blanks separate; it is absent, was cut short or altered.") from error
     if table.shape[1] != columns:
         raise InputError(f"{path} has rows of {table.shape[1]} numbers; each must have {columns}.")

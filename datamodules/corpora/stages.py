@@ -40,10 +40,10 @@ def _read(path: Path, key: str) -> Arrays | None:
     try:
         with safe_open(path, framework="numpy") as file:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
-            if about.get("key") != key:
+            if not isinstance(about, dict) or about.get("key") != key:
                 return None
             values = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError):
+    except (OSError, ValueError, RecursionError, SafetensorError):
         return None
     return values if about.get("values") == _digest(values) else None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.devices.both import ROOT, Trained, largest_difference, read_run, start
+from tests.devices.both import ROOT, Trained, check_same, read_run, start
 
 pytestmark = [pytest.mark.usefixtures("slurm"), pytest.mark.long]
 
@@ -28,7 +28,5 @@ def test_two_tasks_end_where_one_process_does(
         except AssertionError as error:
             raise AssertionError(log.read_text()[-3000:] if log.exists() else "the job left no log") from error
     two = read_run(tmp_path)
-    assert [rank["ranks"] for rank in two.ranks] == [2, 2]
     assert len({rank["host"] for rank in two.ranks}) == nodes
-    assert max(largest_difference(one.ranks[0]["weights"], rank["weights"]) for rank in two.ranks) < 1e-6
-    assert two.results["metrics"] == pytest.approx(one.results["metrics"], rel=1e-6, abs=1e-6)
+    check_same(one, two)

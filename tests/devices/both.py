@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 import torch
 import yaml
 
@@ -52,10 +54,11 @@ def read_run(root: Path) -> Trained:
     )
 
 
-def write_callbacks(folder: Path, probes: bool) -> Path:
-    """A YAML with the recorder and, if that is asked for, every probe; one set of images of the OOD scores is there and another is not."""
+def write_callbacks(folder: Path, probes: Collection[str] = ()) -> Path:
+    """A YAML with the recorder and these probes; one set of images of the OOD scores is there and another is not."""
     sets = {"noise": write_noise(folder), "absent": str(folder / "absent.idx")}
-    chosen = {**PROBES, "OODScores": {"k": 5, "sets": sets}} if probes else {}
+    every = {**PROBES, "OODScores": {"k": 5, "sets": sets}}
+    chosen = {name: every[name] for name in probes}
     entries = [{"class_path": name, "init_args": more} for name, more in {"tests.devices.recorder.Recorder": {}, **chosen}.items()]
     path = folder / "callbacks.yaml"
     path.write_text(yaml.safe_dump({"trainer": {"callbacks": entries}}))
@@ -80,3 +83,44 @@ def python_module(*words: str) -> list[str]:
 def largest_difference(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor]) -> float:
     assert one.keys() == two.keys()
     return max((one[name] - two[name]).abs().max().item() for name in one)
+
+
+def check_targets(one: Trained, two: Trained) -> None:
+    """In every step, each of two processes has every other item of the one's batch, with the same targets."""
+    assert [rank["ranks"] for rank in two.ranks] == [2, 2]
+    for whole, first, second in zip(one.ranks[0]["steps"], *(rank["steps"] for rank in two.ranks), strict=True):
+        assert whole[:2] == first[:2] == second[:2]  # epoch and step
+        for part in (2, 3):  # items and their targets
+            assert torch.equal(whole[part][0::2], first[part])
+            assert torch.equal(whole[part][1::2], second[part])
+    assert any(len(step[2]) == 0 for step in two.ranks[1]["steps"]), "no share was empty, so this case was not tried"
+
+
+def check_items(two: Trained) -> None:
+    """Over both processes, each item comes once per epoch."""
+    steps = [step for rank in two.ranks for step in rank["steps"]]
+    for epoch in range(2):
+        items = torch.cat([step[2] for step in steps if step[0] == epoch])
+        assert len(items) == len(items.unique()) == 97
+
+
+def check_gradients(one: Trained, two: Trained) -> None:
+    """In double precision, the gradients of every step and the weights at the end are those of one process to rounding."""
+    assert len(one.ranks[0]["gradients"]) == 2 * 13
+    for rank in two.ranks:
+        for alone, together in zip(one.ranks[0]["gradients"], rank["gradients"], strict=True):
+            assert largest_difference(alone, together) < 1e-12
+        assert largest_difference(one.ranks[0]["weights"], rank["weights"]) < 1e-10
+    first = one.ranks[0]["gradients"][0]
+    assert max(gradient.abs().max().item() for gradient in first.values()) > 1e-3
+    assert next(iter(first.values())).dtype == torch.float64
+
+
+def check_same(one: Trained, two: Trained) -> None:
+    """All of that, and every metric, the Hessian's among them."""
+    check_targets(one, two)
+    check_items(two)
+    check_gradients(one, two)
+    assert {"hessian_max", "hessian_trace", "soft_nll", "entropy_spearman"} < set(two.results["metrics"])
+    assert two.results["metrics"] == pytest.approx(one.results["metrics"], rel=1e-6, abs=1e-6)
+    assert two.folder.name == one.folder.name

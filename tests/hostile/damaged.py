@@ -20,9 +20,9 @@ def cases_of(reader: Reader, times: int = 1) -> int:
 
 def try_damaged(reader: Reader, folder: Path, seed: int, cases: int) -> Counter[Outcome]:
     """How the reader ended on so many damaged files; raises for the first case that ended in any other way, with what brings it back."""
-    folder.mkdir(parents=True, exist_ok=True)
     path, content = folder / reader.file, reader.content()
-    names = (reader.file,) if reader.names_file else ()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = (path.name,) if reader.names_file else ()
     ends: Counter[Outcome] = Counter()
     path.write_bytes(content)
     assert outcome(lambda: reader.read(path), *names) == "result", f"{reader.format}: the whole file was refused"

@@ -28,14 +28,20 @@ from datamodules import OwnVotes, VoteTable
 from datamodules.archives import take_from_tar, take_from_zip
 from datamodules.chaosnli import NLI, read_subset
 from datamodules.cifar10h import RECORD, read_cifar_binary
+from datamodules.corpora.corpus_report import finished_report, summary, write_report
+from datamodules.corpora.digit_corpus import DigitCorpus, read_corpus, write_corpus
 from datamodules.corpora.options import read_options
+from datamodules.corpora.sources import AMBIGUOUS, ARDIS, Source, ambiguous_source, ardis_source
+from datamodules.corpora.stages import stage
 from datamodules.embeddings import Shard
 from datamodules.files import read_array
 from datamodules.idx import read_idx
 from datamodules.judgements import read_judgements
 from datamodules.ood_sets import read_cifar, read_image, read_svhn
+from datamodules.own_items import read_images
 from datamodules.popquorn import read_ratings
 from datamodules.soft_digits_table import SoftDigitsTable, read_soft_digits, write_soft_digits
+from errors import InputError
 from lightning_modules.networks import SimpleFFN
 from studies.comparable_runs import read_weights
 from studies.comparison import Comparison, PairLine, PairValue
@@ -287,11 +293,75 @@ def corpus_yaml() -> bytes:
     return (Path(__file__).parents[2] / "configs/corpora/soft_digits.yaml").read_bytes()
 
 
+def own_picture(path: Path) -> torch.Tensor:
+    return read_images([path.name], path.parent, 16)
+
+
+def samples() -> bytes:
+    return in_memory(partial(torch.save, torch.from_numpy(IMAGES[:, None]).float() / 255))
+
+
+def read_ambiguous(path: Path) -> Source:
+    labels = path.parent / Path(AMBIGUOUS[1].path).name
+    torch.save(torch.arange(40).view(4, 10) % 10, labels)
+    return ambiguous_source(str(path.parents[1]))
+
+
+def ardis_pixels() -> bytes:
+    return in_memory(lambda stream: np.savetxt(stream, IMAGES.reshape(4, -1), fmt="%d"))
+
+
+def read_ardis(path: Path) -> Source:
+    """All files are whole but the images of the first part."""
+    for part, (pixels, digits) in ARDIS.items():
+        np.savetxt(path.parents[1] / digits, np.eye(10)[:4], fmt="%.1f")
+        if part == "test":
+            (path.parents[1] / pixels).write_bytes(ardis_pixels())
+    return ardis_source(str(path.parents[1]))
+
+
+def corpus_report() -> bytes:
+    return on_disk("corpus.json", lambda path: write_report(path.parent, CORPUS_REPORT, "k", ()))
+
+
+def read_report(path: Path) -> object:
+    report = finished_report(path.parent, "k")
+    return report and summary(report)
+
+
+def digit_corpus() -> bytes:
+    words = (np.array(["train", "train", "val", "test"]), np.array(["mnist"] * 4), np.array(["easy"] * 4))
+    corpus = DigitCorpus(np.array(list("abcd")), IMAGES, np.eye(10)[[3, 1, 4, 1]], *words, np.arange(4))
+    return on_disk("corpus.parquet", lambda path: write_corpus(path, corpus))
+
+
+def stage_bytes() -> bytes:
+    return on_disk("stage.safetensors", lambda path: stage(path, "k", lambda: {"confidence": np.arange(5.0)}))
+
+
+def no_stage() -> dict[str, np.ndarray]:
+    raise InputError("stage.safetensors is not whole.")
+
+
+REGIONS = {"easy": 1, "ambiguous": 1, "hard": 1}
+CORPUS_REPORT = {
+    "options": {"seed": 0},
+    "sources": {"mnist": {"images": 4, "exact_duplicates": 0, "near_duplicates": 1, "kept": 3, "regions": {**REGIONS, "none": 0}}},
+    "leakage": [{"kind": "near", "between": ["mnist train", "mnist test"], "pairs": [["a", "b"]]}],
+    "corpus": {"mnist": {"train": REGIONS, "val": REGIONS, "test": REGIONS}},
+    "corpus_leakage": [],
+}
 READERS = [
     Reader("CSV (own votes)", "own.csv", own_csv, own_single, slow=True),
     Reader("parquet (own counts)", "own.parquet", lambda: parquet(own_table()), own_counts, slow=True),
     Reader("npy (own embeddings)", "mine.npy", lambda: in_memory(lambda s: np.save(s, np.ones((12, 3), np.float32))), own_ready, slow=True),
     Reader("safetensors (own embeddings)", "mine.safetensors", ready_tensors, own_ready, slow=True),
+    Reader("PNG image (own items)", "mine.png", partial(picture, "PNG"), own_picture),
+    Reader("tensors .pt (Ambiguous-MNIST)", AMBIGUOUS[0].path, samples, read_ambiguous, slow=True),
+    Reader("numbers (ARDIS)", ARDIS["train"][0], ardis_pixels, read_ardis, slow=True),
+    Reader("corpus.json", "corpus.json", corpus_report, read_report),
+    Reader("safetensors (stage)", "stage.safetensors", stage_bytes, lambda path: stage(path, "k", no_stage)),
+    Reader("parquet (corpus)", "corpus.parquet", digit_corpus, read_corpus, slow=True),
     Reader("YAML (corpus)", "corpus.yaml", corpus_yaml, read_options, slow=True),
     Reader("npy (votes)", "counts.npy", npy, lambda path: VoteTable(read_array(path), str(path))),
     Reader("CIFAR-10 .bin", "test_batch.bin", lambda: (bytes([3]) + bytes(RECORD - 1)) * 2, read_cifar_binary),

@@ -12,17 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from PIL import Image
 from scipy.io import savemat
 
 from callbacks.cartography_records import read_epochs
+from datamodules.corpora.sources import AMBIGUOUS
 from datamodules.files import read_array
 from datamodules.idx import read_idx
 from datamodules.ood_sets import read_image, read_svhn
+from datamodules.own_items import read_images
 from datamodules.soft_digits_table import read_soft_digits
 from errors import InputError
 from tests.hostile.outcomes import MEMORY, check_sentence, limits, outcome
-from tests.hostile.readers import on_disk, picture, soft_digits_table, write_soft_digits
+from tests.hostile.readers import on_disk, picture, read_ambiguous, soft_digits_table, write_soft_digits
 
 
 class Touch:
@@ -154,7 +157,8 @@ def test_a_program_is_no_picture(tmp_path: Path):
     (tmp_path / "some.png").write_bytes(eps)
     with Image.open(io.BytesIO(eps)) as image:
         assert image.format == "EPS"
-    assert "cannot be read as an image" in refused(lambda: read_image(tmp_path / "some.png"), "some.png")
+    for read in (lambda: read_image(tmp_path / "some.png"), lambda: read_images(["some.png"], tmp_path, 8)):
+        assert "cannot be read as an image" in refused(read, "some.png")
     assert not (tmp_path / "made").exists()
 
 
@@ -179,6 +183,25 @@ def test_pictures_in_a_table_are_their_bytes_alone(image: dict, tmp_path: Path):
     table = table.set_column(table.column_names.index("images"), "images", column)
     pq.write_table(table, path)  # with the metadata by which the datasets library would know a column of pictures
     assert "row 3" in refused(lambda: read_soft_digits(str(path)), "soft.parquet")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.zeros(1).expand(10**9, 1, 28, 28),  # a few bytes that stand for terabytes
+        lambda: torch.zeros(4, 1, 28, 28).to_sparse(),
+        lambda: torch.quantize_per_tensor(torch.zeros(4, 1, 28, 28), 0.1, 0, torch.quint8),
+        lambda: torch.zeros(4, 1, 28, 28, device="meta"),
+        lambda: torch.zeros(4, 1, 28, 28, dtype=torch.complex64),
+    ],
+    ids=["expanded", "sparse", "quantized", "meta", "complex"],
+)
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
+def test_tensors_that_are_no_plain_arrays(make: Callable[[], torch.Tensor], tmp_path: Path):
+    path = tmp_path / AMBIGUOUS[0].path
+    path.parent.mkdir()
+    torch.save(make(), path)
+    refused(lambda: read_ambiguous(path), path.name)
 
 
 def test_records_of_an_enormous_epoch(tmp_path: Path):

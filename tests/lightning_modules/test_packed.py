@@ -114,13 +114,14 @@ def test_a_member_ends_with_the_weights_of_its_solo_run(network, specs):
             torch.testing.assert_close(member.last_state[name], value, atol=1e-7, rtol=0)
 
 
-def test_members_stop_early_each_by_its_own_score():
+@pytest.mark.parametrize("network", [SimpleFFN, LeNet])
+def test_members_stop_early_each_by_its_own_score(network):
     specs = [(0, SoftLabels(), adam(rate)) for rate in (0.0, 1e-3, 0.3)]
-    members = pack_of(specs, 6, SimpleFFN, early_stopping=lambda: EarlyStopping(patience=2, min_delta=1e-3))
+    members = pack_of(specs, 6, network, early_stopping=lambda: EarlyStopping(patience=2, min_delta=1e-3))
     PackedClassifier(members).fit()
     for member, (seed, delivery, options) in zip(members, specs, strict=True):
         rule = LightningEarlyStopping("val/soft_nll", patience=2, min_delta=1e-3)
-        _, trainer = alone(seed, delivery, {**options, "network": SimpleFFN}, 6, rule)
+        _, trainer = alone(seed, delivery, {**options, "network": network}, 6, rule)
         assert len(member.history) == trainer.current_epoch
     assert len(members[0].history) == 3
     assert len({len(member.history) for member in members}) > 1
@@ -205,9 +206,10 @@ def test_predictions_move_from_epoch_to_epoch_as_alone():
     assert members[0].before is None
 
 
-def test_a_pack_continues_exactly_from_its_saved_state(tmp_path):
+@pytest.mark.parametrize("network", [SimpleFFN, LeNet])
+def test_a_pack_continues_exactly_from_its_saved_state(network, tmp_path):
     def members():
-        members = pack_of(SPECS, 6, SimpleFFN, early_stopping=lambda: EarlyStopping(patience=1, min_delta=0.12))
+        members = pack_of(SPECS, 6, network, early_stopping=lambda: EarlyStopping(patience=1, min_delta=0.12))
         for member in members[::2]:
             follow(member)
         return members

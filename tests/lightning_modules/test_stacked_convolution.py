@@ -79,6 +79,10 @@ def test_of_equal_values_one_alone_is_given_the_gradient():
     pooled(images, ceil_mode=False).sum().backward()
     assert images.grad is not None
     assert images.grad[..., 0].tolist() == [[1, 0, 1, 0], [0, 0, 0, 0]]
+    diagonal = torch.tensor([[0.0, 2.0], [2.0, 0.0]])[..., None].requires_grad_()
+    pooled(diagonal, ceil_mode=False).sum().backward()
+    assert diagonal.grad is not None
+    assert diagonal.grad[..., 0].tolist() == [[0, 0], [1, 0]]  # torch takes the other: of different patches that are alike to the last bit
 
 
 def test_adding_strips_is_the_transpose_of_taking_them():
@@ -130,6 +134,9 @@ class Chain(Network):
         nn.MaxPool2d(3),
         nn.MaxPool2d(2, stride=1),
         nn.MaxPool2d(2, padding=1),
+        nn.MaxPool2d(2, dilation=2),
+        nn.MaxPool2d(2, return_indices=True),
+        nn.Linear(4, 4, bias=False),
         nn.BatchNorm2d(2),
         nn.AvgPool2d(2),
     ],

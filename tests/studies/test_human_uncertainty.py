@@ -24,7 +24,7 @@ SEEDS = [0, 1]
 
 
 def tiny(folder: Path, root: Path) -> Study:
-    """The study with one network, which packs, few epochs and seeds, and without the parts that are about the other networks."""
+    """The study with one network, the fastest, few epochs and seeds, and without the parts that are about the other networks."""
     content = yaml.safe_load(STUDY.read_text())
     network = {"LeNet": {"model.network": "SimpleFFN"}}
     for grid in ("performance", "dynamics"):
