@@ -12,6 +12,9 @@ from callbacks.cartography_records import read_epochs, record_path
 from callbacks.results import read_results
 from cli import main
 from datamodules import Multipass, SoftDigits, SoftLabels
+from datamodules.corpora.digit_corpus import read_corpus
+from datamodules.crowd_models import crowd_labels
+from datamodules.simulated_soft_digits import judgements
 from datamodules.soft_digits_table import write_soft_digits
 from errors import InputError
 from lightning_modules import AnnotatorClassifier
@@ -203,6 +206,16 @@ def test_the_original_labels_judge_a_model_beside_people(small_mnist: Path):
     assert other["items_hlv"] == found.metrics["items_hlv"] == disputed.sum()
 
 
+def test_a_model_of_annotators_gives_targets(small_mnist: Path):
+    data = SoftDigits(root=str(small_mnist), targets="dawid_skene", source="interpolated")
+    data.setup()
+    expected = crowd_labels(judgements(str(small_mnist), 6, 0), "dawid_skene", 0)[-len(data.table.images) :]
+    np.testing.assert_allclose(data.training_votes().probs, expected, atol=1e-9)
+    delivered = data.bound.targets(0)
+    np.testing.assert_allclose(delivered.numpy(), expected[data.rows("train")], atol=1e-6)
+    assert not np.allclose(expected, data.people.probs)
+
+
 @pytest.mark.long
 def test_the_stand_in_of_real_digits(real_data: Path, tmp_path: Path):
     (tmp_path / "mnist").symlink_to(real_data / "mnist")  # what is built goes beside it
@@ -224,5 +237,7 @@ def test_the_stand_in_of_real_digits(real_data: Path, tmp_path: Path):
     assert report["sources"]["mnist"]["exact_duplicates"] == 0  # as the paper found
     assert report["sources"]["mnist"]["near_duplicates"] == 3
     assert report["corpus_leakage"] == []
-    easy = report["corpus"]["mnist"]["train"]["easy"], report["corpus"]["interpolated"]["train"]["easy"]
-    assert min(easy) >= 1500
+    corpus = read_corpus(tmp_path / "soft-digits-simulated" / "corpus.parquet")
+    for name in ("mnist", "interpolated"):
+        chosen = (corpus.source == name) & (corpus.split == "train") & (corpus.difficulty == "easy")
+        assert np.bincount(corpus.labels.argmax(1)[chosen], minlength=10).min() >= 150

@@ -198,6 +198,17 @@ def test_judgements_and_images_become_the_published_columns(tmp_path: Path, caps
     np.testing.assert_allclose(table.pct_ann_unsure, [0.5, 0])
 
 
+def test_models_of_annotators_become_columns_and_times_are_correlated(tmp_path: Path):
+    raw, items = raw_and_items(tmp_path)
+    rows = pq.read_table(raw)
+    times = {"p.png": 900.0, "q.png": 2500.0, "gold": 10.0}
+    pq.write_table(rows.append_column("milliseconds", pa.array([times[image] for image in rows["image"].to_pylist()])), raw)
+    lines = annotate(raw, items, tmp_path / "soft.parquet", models=["dawid_skene"])
+    assert lines[-5:-2] == ["  (1)   1.000", "  (2)  -1.000   1.000", "  (3)  -1.000   1.000   1.000"]  # who took longer was sure
+    labels = read_soft_digits(str(tmp_path / "soft.parquet")).labels["dawid_skene"]
+    assert labels.majority[1] == 4
+
+
 def test_a_judged_image_that_is_not_among_the_items(tmp_path: Path):
     raw, items = raw_and_items(tmp_path)
     table = pq.read_table(items)

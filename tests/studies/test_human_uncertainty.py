@@ -71,7 +71,13 @@ def test_every_table_and_figure_of_the_paper_is_written(done):
     names = {entry["name"] for part in ("datasets", "tables", "mode_shifts") for entry in wanted[part]} | {"claims"}
     assert names <= {path.stem for path in (folder / "out/tables").glob("*.csv")}
     assert {path.stem for path in (folder / "out/figures").glob("*.png")} == {entry["name"] for entry in wanted["figures"]}
-    assert not_tested(report) == {"kl-mnist", "kl-original-mnist", "brier-mnist", "confidence-mnist"}  # nobody disputes these small digits
+    assert not_tested(report) == {
+        "kl-mnist",
+        "kl-original-mnist",
+        "brier-mnist",
+        "confidence-mnist",
+        "js-mnist",
+    }  # nobody disputes these small digits
     copy = write_copy(report, folder / "copy").read_text()
     assert "SIMULATED crowd" in copy.splitlines()[2]
     assert "published 96.62" in copy  # beside ours
@@ -133,3 +139,24 @@ def test_the_table_of_datasets_says_what_the_paper_says_of_them(done):
         assert row["NoHLV (%)"] == pytest.approx(100 * one_hot.mean())
         assert row["unsure proportion"] == pytest.approx(data.table.pct_ann_unsure.mean())
     assert report.datasets[0].rows[0]["published_NaN (%)"] == 0.624
+
+
+def test_the_papers_recipe(monkeypatch: pytest.MonkeyPatch):
+    """288 trainings of three networks by Adam in batches of 64: early stopping with plateaus within 60 epochs, or 40 epochs at one rate."""
+    monkeypatch.chdir(STUDY.parents[2])
+    runs = [run for run in Study.load(STUDY).runs() if {"performance", "dynamics"} & set(run.factors)]
+    assert len(runs) == 3 * 4 * 6 * 2 * 2
+    for run in runs:
+        model, trainer = run.config["model"], run.config["trainer"]
+        assert model["optimizer"]["class_path"].endswith("Adam")
+        assert run.config["data"]["init_args"]["batch_size"] == 64
+        names = [callback["class_path"].rsplit(".")[-1] for callback in trainer["callbacks"]]
+        if "performance" in run.factors:
+            assert trainer["max_epochs"] == 60
+            assert model["scheduler"]["class_path"].endswith("ReduceLROnPlateau")
+            assert "EarlyStopping" in names
+        else:
+            assert (trainer["max_epochs"], model["scheduler"]) == (40, None)
+            assert "EarlyStopping" not in names
+    assert {run.config["seed_everything"] for run in runs} == set(range(6))
+    assert {run.config["model"]["network"]["class_path"].rsplit(".")[-1] for run in runs} == {"SimpleFFN", "DeeperFFN", "LeNet"}

@@ -16,7 +16,7 @@ from tests.conftest import write_own_votes
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_study_of_ones_own_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_study_of_ones_own_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     monkeypatch.chdir(ROOT)
     write_own_votes(tmp_path)
     np.save(tmp_path / "own" / "embeddings.npy", np.random.default_rng(0).normal(2.0, 3.0, (40, 6)))
@@ -32,6 +32,8 @@ def test_a_study_of_ones_own_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             **chosen,
         },
         "grids": {"main": {"data.delivery": ["SoftLabels", "Multipass"], "seed_everything": [0]}},
+        "paired": ["seed_everything"],
+        "report": {"tables": [{"name": "scores", "grid": "main", "rows": "data.delivery", "columns": ["soft_nll", "accuracy"]}]},
     }
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(study))
     runs = Study.load(tmp_path / "own.yaml").runs()
@@ -47,3 +49,9 @@ def test_a_study_of_ones_own_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert packed["metrics"] == pytest.approx(alone["metrics"], abs=1e-5)
     assert packed["embedder"] == "ready embeddings of own/embeddings.npy"
     assert packed["dataset"] == "OwnVotes"
+    main(["study", "plan", str(tmp_path / "own.yaml"), "--runs", str(tmp_path / "packed")])
+    assert "0 runs are left to do" in capsys.readouterr().out
+    main(["study", "report", str(tmp_path / "own.yaml"), "--runs", str(tmp_path / "packed")])
+    page = (tmp_path / "packed/own-report/report.html").read_text()
+    assert f"{packed['metrics']['soft_nll']:.4f}" in page
+    assert "ready embeddings of own/embeddings.npy" in page
