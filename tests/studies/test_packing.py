@@ -43,7 +43,6 @@ def run(*options: str) -> Run:
         (["--trainer.devices", "2"], "trainer.devices is set"),
         (["--trainer.strategy", "ddp"], "trainer.strategy is set"),
         (["--trainer.max_time", "00:01:00:00"], "trainer.max_time is set"),
-        (["--model.network", "tests.studies.other_networks.LeNet"], "LeNet has no packed form"),
         (["--model.compile", "true"], "model.compile is set"),
         (["--trainer.callbacks+=StochasticWeightAveraging", "--trainer.callbacks.swa_lrs", "0.1"], "StochasticWeightAveraging may look"),
     ],
@@ -51,6 +50,12 @@ def run(*options: str) -> Run:
 def test_each_run_says_why_it_cannot_be_packed(options: list[str], reason: str | None):
     answer = why_alone(run(*options).config)
     assert answer is None if reason is None else reason in (answer or "")
+
+
+def test_a_network_from_elsewhere_of_the_same_name_is_not_packed():
+    config = run("--model.network", "LeNet").config
+    config["model"]["network"]["class_path"] = "elsewhere.networks.LeNet"
+    assert "LeNet has no packed form" in (why_alone(config) or "")
 
 
 def test_a_packs_stopping_rule_is_found_among_probes():
