@@ -10,7 +10,7 @@ import pyarrow.compute
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
-from datamodules.tables import MOST_ROWS, quietly
+from datamodules.tables import quietly, refuse_too_many_rows
 from errors import InputError, name_rows
 
 pc: Any = pyarrow.compute  # its functions are made at import, where no type checker sees them
@@ -66,9 +66,7 @@ def _from_parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
     paths = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not paths:
         raise InputError(f"{path} holds no .parquet file; give a file, or a folder of such files.")
-    announced = sum(pq.read_metadata(each).num_rows for each in paths)
-    if not 0 <= announced <= MOST_ROWS:  # of equal rows a small file can hold any number
-        raise InputError(f"{path} announces {announced:,} rows; a table may have {MOST_ROWS:,}.")
+    refuse_too_many_rows(sum(pq.read_metadata(each).num_rows for each in paths), path)
     for each in paths:
         schema = pq.read_schema(each)
         _check(schema.names, columns, each)

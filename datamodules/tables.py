@@ -67,12 +67,17 @@ def _json_lines(path: Path, wanted: Sequence[str]) -> Table:
 
 def _parquet(path: Path, wanted: Sequence[str]) -> Table:
     with pq.ParquetFile(path) as file:
-        if not 0 <= file.metadata.num_rows <= MOST_ROWS:
-            raise InputError(f"{path} announces {file.metadata.num_rows:,} rows; a table may have {MOST_ROWS:,}.")
+        refuse_too_many_rows(file.metadata.num_rows, path)
         _check_rows(range(file.metadata.num_rows))
         names = [name for name in wanted if name in file.schema_arrow.names]
         table = file.read(columns=names)
     return {name: table.column(name).to_pylist() for name in names}
+
+
+def refuse_too_many_rows(announced: int, path: Path) -> None:
+    """Nothing, unless a parquet file (or a folder of them) announces more rows than a table may have."""
+    if not 0 <= announced <= MOST_ROWS:
+        raise InputError(f"{path} announces {announced:,} rows; a table may have {MOST_ROWS:,}.")
 
 
 def read_hub_table(name: str, columns: Sequence[str], optional: Sequence[str] = ()) -> Table:
