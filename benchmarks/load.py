@@ -44,6 +44,8 @@ SIZES = (250_000, 500_000, 1_000_000)
 LIMIT = 3 * 10**9  # bytes of RLIMIT_DATA
 SETTINGS = {
     "OMP_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "1",  # these two: what is freed goes back to the system, where malloc would keep some of it and RLIMIT_DATA would count it as used
+    "MALLOC_MMAP_THRESHOLD_": str(2**20),
     "ARROW_DEFAULT_MEMORY_POOL": "system",  # Arrow's own allocator reserves a gigabyte of addresses, which RLIMIT_DATA would count as used
 }
 OURS = "one gather per batch"
