@@ -1,5 +1,7 @@
 """The one exception that a user's mistake raises: a single sentence that says what is wrong and what would be right."""
 
+import errno
+import os
 import re
 from collections.abc import Sequence
 from inspect import isabstract
@@ -31,10 +33,47 @@ class OptionError(_OneLine):
 
 
 def mistake_behind(error: BaseException | None) -> Exception | None:
-    """The user's mistake that led to an error, if there is one: libraries may have wrapped it in errors of their own."""
-    while error is not None and not isinstance(error, InputError | OptionError):
+    """The user's mistake that led to an error, if there is one: libraries may have wrapped it in errors of their own. A full disk is one as well, and of
+    several it is the one that explains the others."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
         error = error.__cause__ or error.__context__
-    return error
+    mistakes = [link for link in chain if isinstance(link, InputError | OptionError)]
+    return next(filter(None, (*map(full_disk, chain), *mistakes, *map(closed_disk, chain))), None)
+
+
+FULL = {
+    errno.ENOSPC: "no room is left on its disk; make some",
+    errno.EDQUOT: "your share of its disk is used up; make room",
+    errno.EFBIG: "files may not be that large here; raise the limit (ulimit -f)",
+}
+
+
+def full_disk(error: BaseException) -> InputError | None:
+    """The sentence for a file that had no room. Libraries that are not written in Python say so in words alone.
+
+    >>> full_disk(OSError(errno.ENOSPC, "", "runs/a/results.json"))
+    InputError('runs/a/results.json could not be written, because no room is left on its disk; make some, and give the same command again.')
+    """
+    number = error.errno if isinstance(error, OSError) else next((each for each in FULL if f"(os error {each})" in str(error)), None)
+    if number not in FULL and isinstance(error, Exception) and os.strerror(errno.ENOSPC) in str(error):
+        number = errno.ENOSPC
+    if number not in FULL or isinstance(error, InputError | OptionError):
+        return None
+    return InputError(f"{_file_of(error)} could not be written, because {FULL[number]}, and give the same command again.")
+
+
+def closed_disk(error: BaseException) -> InputError | None:
+    """The sentence for a file that may not be opened."""
+    if not isinstance(error, OSError) or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM) or error.filename is None:
+        return None
+    return InputError(f"{_file_of(error)} may not be opened or made here ({os.strerror(error.errno)}); change that, or name another place.")
+
+
+def _file_of(error: BaseException) -> str:
+    name = getattr(error, "filename", None)
+    return os.fsdecode(name) if isinstance(name, str | bytes) else "a file"
 
 
 def name_rows(rows: Sequence[int] | np.ndarray, shown: int = 3) -> str:

@@ -1,9 +1,9 @@
 """Scores of predictions against annotator distributions: functions in `metrics.functional`, torchmetrics classes here."""
 
-from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 
 from metrics import functional
+from metrics.inputs import Values, as_tables
 from metrics.scores import (
     AllItems,
     BrierDecomposition,
@@ -12,6 +12,7 @@ from metrics.scores import (
     HardAccuracy,
     HardNLL,
     KLDivergence,
+    MeanOverItems,
     SmoothECE,
     SoftBrier,
     SoftNLL,
@@ -35,9 +36,9 @@ __all__ = [
 
 
 def mean_metrics(prefix: str) -> MetricCollection:
-    """The cheap ones, for every epoch."""
-    metrics = {"soft_nll": SoftNLL(), "hard_nll": HardNLL(), "kl": KLDivergence(), "soft_brier": SoftBrier(), "accuracy": HardAccuracy()}
-    return _collection(metrics, prefix)
+    """The cheap ones, for every epoch. Where a training diverges its predictions are NaN, and so are these scores: an error would hide why it ended."""
+    kinds = {"soft_nll": SoftNLL, "hard_nll": HardNLL, "kl": KLDivergence, "soft_brier": SoftBrier, "accuracy": HardAccuracy}
+    return _collection({name: kind(nan_ok=True) for name, kind in kinds.items()}, prefix)
 
 
 def every_metric(prefix: str) -> MetricCollection:
@@ -59,9 +60,9 @@ def every_metric(prefix: str) -> MetricCollection:
     return _collection(metrics, prefix)
 
 
-def every_score(probs: Tensor, target_probs: Tensor) -> dict[str, float]:
+def every_score(probs: Values, target_probs: Values) -> dict[str, float]:
     """What `every_metric` computes, as a function of items that are all at hand. NaN where a score is not defined on them."""
-    given = probs, target_probs
+    given = as_tables(probs, target_probs)
     scores = {
         "soft_nll": functional.soft_nll(*given),
         "hard_nll": functional.hard_nll(*given),
@@ -82,6 +83,9 @@ def every_score(probs: Tensor, target_probs: Tensor) -> dict[str, float]:
 def _collection(metrics: dict[str, Metric], prefix: str) -> MetricCollection:
     """Measures that keep all items share one copy of them. The groups are spelled out, because torchmetrics would otherwise join any two whose
     state is equal after the first batch, as NLL and KL are on unanimous items."""
+    means = [metric for metric in metrics.values() if isinstance(metric, MeanOverItems)]
+    for metric in means[1:]:
+        metric.checks = False  # all are given the same tables, and the first is updated first
     keeping = [name for name, metric in metrics.items() if isinstance(metric, AllItems)]
     groups = [[name] for name in metrics if name not in keeping] + ([keeping] if keeping else [])
     return MetricCollection(dict(metrics), prefix=prefix, compute_groups=groups)

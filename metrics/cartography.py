@@ -14,6 +14,7 @@ from torch import Tensor
 
 from errors import InputError
 from metrics import functional
+from metrics.inputs import Values, as_double, as_tensor
 
 TARGET, EXPECTED, CORRECT = range(3)  # the rows of a record
 CORRELATED = ("confidence", "variability", "expected_confidence", "expected_variability")
@@ -33,7 +34,7 @@ class DataMap(NamedTuple):
     )  # standard deviation over runs of their confidences; its square is the part of variability² that no epoch explains
 
 
-def item_values(probs: Tensor, annotators: Tensor, target_class: Tensor) -> Tensor:
+def item_values(probs: Values, annotators: Values, target_class: Values) -> Tensor:
     """Of predictions [..., N, K]: probability of the target class [N], expected probability under annotators [N, K], and 1 where the target class is
     predicted; [3, ..., N].
 
@@ -41,10 +42,10 @@ def item_values(probs: Tensor, annotators: Tensor, target_class: Tensor) -> Tens
     >>> item_values(torch.tensor([[0.7, 0.3], [0.7, 0.3]]), people, people.argmax(1)).float().tolist()
     [[0.69999..., 0.30000...], [0.69999..., 0.40000...], [1.0, 0.0]]
     """
-    model = probs.double()
-    target = target_class.expand(model.shape[:-1])[..., None]
+    model = as_double(probs)
+    target = as_tensor(target_class).expand(model.shape[:-1])[..., None]
     return torch.stack(
-        [model.gather(-1, target)[..., 0], (model * annotators.double()).sum(-1), (model.argmax(-1, keepdim=True) == target)[..., 0]]
+        [model.gather(-1, target)[..., 0], (model * as_double(annotators)).sum(-1), (model.argmax(-1, keepdim=True) == target)[..., 0]]
     )
 
 

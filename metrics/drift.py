@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 from torch import Tensor
 
 from metrics.functional import item_js
+from metrics.inputs import Values
 
 
-def prediction_drift(before: Tensor, now: Tensor, strata: Mapping[str, Tensor]) -> dict[str, float]:
+def prediction_drift(before: Values, now: Values, strata: Mapping[str, Tensor | np.ndarray]) -> dict[str, float]:
     """Mean Jensen-Shannon divergence (nats) between two tables of predictions, by stratum; a stratum is a mask of items.
 
     A stratum without items has no mean and is left out.

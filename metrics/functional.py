@@ -1,5 +1,8 @@
 """How well predictions match annotators: pure functions of (probs, target_probs), both [N, K] with rows that sum to 1.
 
+They take torch tensors, numpy arrays or lists, and give torch tensors. Scores check that rows are distributions and say in one sentence what else they look
+like. Functions of each item (`entropy`, `item_…`) do not: packs give them the softmax of many members at once, [members, N, K].
+
 >>> people = torch.tensor([[0.5, 0.5], [1.0, 0.0]])
 >>> kl_divergence(people, people).item()
 0.0
@@ -12,101 +15,107 @@ import relplot
 import torch
 from torch import Tensor
 
+from metrics.inputs import Values, as_double, distributions
+
 Outcome = Literal["majority", "annotators"]
 Kind = Literal["spearman", "pearson"]
 
 
-def entropy(probs: Tensor) -> Tensor:
+def entropy(probs: Values) -> Tensor:
     """Entropy of each row, in nats. Summed in order of size, so that rows with the same probabilities tie exactly."""
-    return torch.special.entr(probs.double().sort(-1).values).sum(-1)
+    return torch.special.entr(as_double(probs).sort(-1).values).sum(-1)
 
 
-def item_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+def item_nll(probs: Values, target_probs: Values) -> Tensor:
     """Cross-entropy of each row in nats. A predicted probability of 0 counts as the smallest positive float64 (708 nats)."""
-    log_probs = probs.double().clamp_min(torch.finfo(torch.float64).tiny).log()
-    return -(target_probs.double() * log_probs).sum(-1)
+    log_probs = as_double(probs).clamp_min(torch.finfo(torch.float64).tiny).log()
+    return -(as_double(target_probs) * log_probs).sum(-1)
 
 
-def item_hard_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+def item_hard_nll(probs: Values, target_probs: Values) -> Tensor:
     """Cross-entropy of each row against its majority class alone (ties: lowest class number), in nats: what training on majority votes minimises."""
-    majority = target_probs.argmax(-1, keepdim=True).expand(*probs.shape[:-1], 1)
-    return -probs.double().gather(-1, majority)[..., 0].clamp_min(torch.finfo(torch.float64).tiny).log()
+    model = as_double(probs)
+    majority = as_double(target_probs).argmax(-1, keepdim=True).expand(*model.shape[:-1], 1)
+    return -model.gather(-1, majority)[..., 0].clamp_min(torch.finfo(torch.float64).tiny).log()
 
 
-def item_kl(probs: Tensor, target_probs: Tensor) -> Tensor:
+def item_kl(probs: Values, target_probs: Values) -> Tensor:
     """KL(annotators || model) of each row, in nats: 0 exactly where the model says what people said."""
     return item_nll(probs, target_probs) - item_nll(target_probs, target_probs)
 
 
-def item_js(probs: Tensor, other_probs: Tensor) -> Tensor:
+def item_js(probs: Values, other_probs: Values) -> Tensor:
     """Jensen-Shannon divergence between each row of one table and the same row of another, in nats: symmetric, from 0 to log 2.
 
     >>> item_js(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([[0.5, 0.5], [0.0, 1.0]])).tolist()  # equal; nothing in common
     [0.0, 0.6931471805599453]
     """
-    p, q = probs.double(), other_probs.double()
+    p, q = as_double(probs), as_double(other_probs)
     middle = ((p + q) / 2).clamp_min(torch.finfo(torch.float64).tiny)  # 0 only where both are, and there nothing is added
     return ((torch.special.xlogy(p, p / middle) + torch.special.xlogy(q, q / middle)).sum(-1) / 2).clamp_min(0)
 
 
-def item_brier(probs: Tensor, target_probs: Tensor) -> Tensor:
+def item_brier(probs: Values, target_probs: Values) -> Tensor:
     """Squared distance of each row to the annotator distribution."""
-    return (probs.double() - target_probs.double()).square().sum(-1)
+    return (as_double(probs) - as_double(target_probs)).square().sum(-1)
 
 
-def item_hit(probs: Tensor, target_probs: Tensor) -> Tensor:
-    """1 where the predicted class is the majority's (ties: lowest class number on both sides), else 0."""
-    return (probs.argmax(-1) == target_probs.argmax(-1)).double()
+def item_hit(probs: Values, target_probs: Values) -> Tensor:
+    """1 where the predicted class is the majority's (ties: lowest class number on both sides), else 0; NaN where the prediction is NaN."""
+    confidence, predicted = as_double(probs).max(-1)
+    return torch.where(confidence.isnan(), confidence, (predicted == as_double(target_probs).argmax(-1)).double())
 
 
-def soft_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+def soft_nll(probs: Values, target_probs: Values) -> Tensor:
     """Mean cross-entropy between annotators and model, the primary score.
 
     >>> soft_nll(torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])).item()  # log 2
     0.6931471805599453
     """
-    return item_nll(probs, target_probs).mean()
+    return item_nll(*distributions(probs, target_probs)).mean()
 
 
-def hard_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+def hard_nll(probs: Values, target_probs: Values) -> Tensor:
     """Mean cross-entropy against the annotators' majority class.
 
     >>> hard_nll(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.9, 0.1]])).item()  # log 2
     0.6931471805599453
     """
-    return item_hard_nll(probs, target_probs).mean()
+    return item_hard_nll(*distributions(probs, target_probs)).mean()
 
 
-def kl_divergence(probs: Tensor, target_probs: Tensor) -> Tensor:
+def kl_divergence(probs: Values, target_probs: Values) -> Tensor:
     """Mean KL(annotators || model)."""
-    return item_kl(probs, target_probs).mean()
+    return item_kl(*distributions(probs, target_probs)).mean()
 
 
-def soft_brier(probs: Tensor, target_probs: Tensor) -> Tensor:
+def soft_brier(probs: Values, target_probs: Values) -> Tensor:
     """Mean squared distance between predicted and annotator distributions.
 
     >>> soft_brier(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.5, 0.5]])).item()
     0.5
     """
-    return item_brier(probs, target_probs).mean()
+    return item_brier(*distributions(probs, target_probs)).mean()
 
 
-def hard_accuracy(probs: Tensor, target_probs: Tensor) -> Tensor:
+def hard_accuracy(probs: Values, target_probs: Values) -> Tensor:
     """Share of items whose predicted class is the annotators' majority class."""
-    return item_hit(probs, target_probs).mean()
+    return item_hit(*distributions(probs, target_probs)).mean()
 
 
-def entropy_correlation(probs: Tensor, target_probs: Tensor, kind: Kind = "spearman") -> Tensor:
+def entropy_correlation(probs: Values, target_probs: Values, kind: Kind = "spearman") -> Tensor:
     """Correlation over items between the model's entropy and the annotators'. NaN where either is the same for all items."""
-    return correlation(entropy(probs), entropy(target_probs), kind)
+    model, people = distributions(probs, target_probs)
+    return correlation(entropy(model), entropy(people), kind)
 
 
-def correlation(x: Tensor, y: Tensor, kind: Kind) -> Tensor:
+def correlation(x: Values, y: Values, kind: Kind) -> Tensor:
     """Pearson's correlation of two vectors, or of their ranks (ties share their mean rank).
 
     >>> round(correlation(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 4.0, 9.0]), "spearman").item(), 6)
     1.0
     """
+    x, y = as_double(x), as_double(y)
     if kind == "spearman":
         x, y = _mean_ranks(x), _mean_ranks(y)
     if x.min() == x.max() or y.min() == y.max():
@@ -120,35 +129,36 @@ def _mean_ranks(values: Tensor) -> Tensor:
     return (size.cumsum(0) - (size - 1) / 2)[group]
 
 
-def confidence_and_outcome(probs: Tensor, target_probs: Tensor, against: Outcome = "majority") -> tuple[Tensor, Tensor]:
+def confidence_and_outcome(probs: Values, target_probs: Values, against: Outcome = "majority") -> tuple[Tensor, Tensor]:
     """The top predicted probability of each item and what it should equal on average.
 
     Against the majority the outcome is 1 or 0 (the usual convention, by which a model that repeats people exactly is *not* calibrated wherever they
     disagree). Against annotators it is the share of people who chose the predicted class.
     """
-    confidence, predicted = probs.double().max(-1)
+    model, people = distributions(probs, target_probs)
+    confidence, predicted = model.double().max(-1)
     if against == "majority":
-        return confidence, item_hit(probs, target_probs)
-    return confidence, target_probs.double().gather(-1, predicted[:, None])[:, 0]
+        return confidence, item_hit(model, people)
+    return confidence, people.double().gather(-1, predicted[:, None])[:, 0]
 
 
-def equal_mass_ece(probs: Tensor, target_probs: Tensor, bins: int = 15, against: Outcome = "majority") -> Tensor:
+def equal_mass_ece(probs: Values, target_probs: Values, bins: int = 15, against: Outcome = "majority") -> Tensor:
     """Expected calibration error of the top class over bins that hold equally many items. The papers do not state their number of bins."""
     return binned_gap(*confidence_and_outcome(probs, target_probs, against), bins)
 
 
-def binned_gap(confidence: Tensor, outcome: Tensor, bins: int) -> Tensor:
+def binned_gap(confidence: Values, outcome: Values, bins: int) -> Tensor:
     """The weighted mean over equal-mass bins of |mean confidence - mean outcome|.
 
     >>> binned_gap(torch.tensor([0.6, 0.6, 0.9, 0.9]), torch.tensor([1.0, 0.0, 1.0, 1.0]), bins=2).item()
     0.1...
     """
-    confidence, order = confidence.double().sort(stable=True)
-    gap = confidence - _mean_over_ties(confidence[:, None], outcome.double()[order][:, None])[:, 0]
+    confidence, order = as_double(confidence).sort(stable=True)
+    gap = confidence - _mean_over_ties(confidence[:, None], as_double(outcome)[order][:, None])[:, 0]
     return _sum_by(_equal_mass_bins(len(gap), bins), gap, bins).abs().sum() / len(gap)
 
 
-def smooth_ece(probs: Tensor, target_probs: Tensor, against: Outcome = "majority") -> Tensor:
+def smooth_ece(probs: Values, target_probs: Values, against: Outcome = "majority") -> Tensor:
     """Smooth calibration error of the top class (Blasiok and Nakkiran 2023), by its authors' relplot: no bins to choose."""
     confidence, outcome = confidence_and_outcome(probs, target_probs, against)
     return torch.as_tensor(relplot.smECE(confidence.cpu().numpy(), outcome.cpu().numpy()), dtype=torch.float64)
@@ -162,7 +172,7 @@ class BrierParts(NamedTuple):
     uncertainty: Tensor
 
 
-def brier_decomposition(probs: Tensor, target_probs: Tensor, bins: int = 15) -> BrierParts:
+def brier_decomposition(probs: Values, target_probs: Values, bins: int = 15) -> BrierParts:
     """Split the soft Brier score, class by class over equal-mass bins of the predicted probability, and add up the classes.
 
     Predictions vary within a bin, so Murphy's three parts alone do not sum to the score; what varies within bins is counted in
@@ -173,10 +183,11 @@ def brier_decomposition(probs: Tensor, target_probs: Tensor, bins: int = 15) -> 
     >>> torch.isclose(parts.reliability - parts.resolution + parts.uncertainty, soft_brier(model, people)).item()
     True
     """
-    forecast, order = probs.double().sort(dim=0, stable=True)
-    base_rate = target_probs.double().mean(0)
-    uncertainty = (target_probs.double() - base_rate).square().sum(1).mean()
-    outcome = _mean_over_ties(forecast, target_probs.double().gather(0, order))
+    model, people = (table.double() for table in distributions(probs, target_probs))
+    forecast, order = model.sort(dim=0, stable=True)
+    base_rate = people.mean(0)
+    uncertainty = (people - base_rate).square().sum(1).mean()
+    outcome = _mean_over_ties(forecast, people.gather(0, order))
     items = len(forecast)
     bin_of = _equal_mass_bins(items, bins).to(forecast.device)
     size = _sum_by(bin_of, torch.ones_like(forecast), bins)

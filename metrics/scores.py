@@ -2,6 +2,9 @@
 
 Means keep a sum and a count; measures that need all items keep them and gather them at the end, so nothing is averaged over ranks.
 
+Tensors, numpy arrays and lists are taken, and what is no distribution is refused: by means in `update` where one process runs on a CPU, and else in
+`compute`, over all ranks, so that no device is waited for and no rank is left waiting. Measures of all items look at them in `compute`.
+
 >>> score = SoftNLL(); score.update(torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])); score.compute().item()
 0.6931471805599453
 """
@@ -15,60 +18,80 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from metrics import functional
+from metrics.inputs import Values, as_tables, check, check_evidence, check_rows, evidence
 
 
-class _MeanOverItems(Metric):
+class MeanOverItems(Metric):
+    """A sum over items and their number, over all ranks. The base of scores that are means."""
+
     full_state_update = False
     of_item: ClassVar[Callable[[Tensor, Tensor], Tensor]]
     total: Tensor
     items: Tensor
+    seen: Tensor
+    checks = True  # False where a metric beside this one in a collection checks the same tables
 
-    def __init__(self):
+    def __init__(self, nan_ok: bool = False):
+        """
+        Args:
+            nan_ok: Predictions of NaN make the score NaN instead of an error, so that a training that diverges is told by its scores.
+        """
         super().__init__()
+        self.nan_ok = nan_ok
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("items", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("seen", torch.full((2, 4), -torch.inf, dtype=torch.float64), dist_reduce_fx="max")  # evidence of both tables
 
-    def update(self, probs: Tensor, target_probs: Tensor) -> None:
-        scores = type(self).of_item(probs, target_probs)
+    def update(self, probs: Values, target_probs: Values) -> None:
+        tables = as_tables(probs, target_probs, self.device)
+        if not len(tables[0]):
+            return
+        if self.checks and self.device.type == "cpu" and not self.distributed_available_fn():
+            check(*tables, nan_ok=self.nan_ok)
+        elif self.checks:
+            self.seen = torch.maximum(self.seen, torch.stack([evidence(table) for table in tables]))
+        scores = type(self).of_item(*tables)
         self.total += scores.sum()
         self.items += len(scores)
 
     def compute(self) -> Tensor:
+        check_rows(self.items.item())
+        check_evidence(self.seen, self.nan_ok)
         return self.total / self.items
 
 
-class SoftNLL(_MeanOverItems):
+class SoftNLL(MeanOverItems):
     """Mean cross-entropy between annotators and model, in nats."""
 
     of_item = functional.item_nll
 
 
-class HardNLL(_MeanOverItems):
+class HardNLL(MeanOverItems):
     """Mean cross-entropy against the majority class, in nats."""
 
     of_item = functional.item_hard_nll
 
 
-class KLDivergence(_MeanOverItems):
+class KLDivergence(MeanOverItems):
     """Mean KL(annotators || model), in nats."""
 
     of_item = functional.item_kl
 
 
-class SoftBrier(_MeanOverItems):
+class SoftBrier(MeanOverItems):
     """Mean squared distance to the annotator distribution."""
 
     of_item = functional.item_brier
 
 
-class HardAccuracy(_MeanOverItems):
+class HardAccuracy(MeanOverItems):
     """Share of items whose predicted class is the majority's."""
 
     of_item = functional.item_hit
 
 
 class AllItems(Metric):
-    """Keeps every item's prediction and annotator distribution, over all ranks. The base of measures that need them together."""
+    """Keeps every item's prediction and annotator distribution, over all ranks, as they are. The base of measures that need them together."""
 
     full_state_update = False
     probs: list[Tensor]
@@ -79,9 +102,10 @@ class AllItems(Metric):
         self.add_state("probs", [], dist_reduce_fx="cat")
         self.add_state("target_probs", [], dist_reduce_fx="cat")
 
-    def update(self, probs: Tensor, target_probs: Tensor) -> None:
-        self.probs.append(probs.detach())
-        self.target_probs.append(target_probs.detach())
+    def update(self, probs: Values, target_probs: Values) -> None:
+        model, people = as_tables(probs, target_probs, self.device)
+        self.probs.append(model.detach())
+        self.target_probs.append(people.detach())
 
     def compute(self):
         return dim_zero_cat(self.probs), dim_zero_cat(self.target_probs)

@@ -1,5 +1,7 @@
 """The torchmetrics classes: equal to their functional twins however items come, also over processes with uneven shards."""
 
+import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import torch.distributed
 import torch.multiprocessing
 
 import metrics
+from errors import InputError
 from metrics import functional
 
 SHARDS = {0: [3, 4], 1: [1, 2, 1]}
@@ -148,20 +151,64 @@ def score_shard(rank: int, folder: str) -> None:
             found["in the middle"] = collection.compute()
     found["at the end"] = collection.compute()
     found["items"] = torch.cat(kept.compute(), 1)
+    found["refused"], found["diverged"] = refusals(rank), diverged_scores(rank)
     torch.save(found, f"{folder}/rank{rank}.pt")
     torch.distributed.destroy_process_group()
 
 
-def test_two_processes_with_uneven_shards_give_the_value_of_one(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2])
-    torch.multiprocessing.spawn(score_shard, args=(str(tmp_path),), nprocs=2)
+def refusals(rank: int) -> list[str]:
+    """What this rank is told, in `compute`, where one rank alone has given a metric something else than distributions."""
+    told = []
+    collections = [partial(collection, "") for collection in (metrics.mean_metrics, metrics.every_metric)]
+    for kind in (metrics.SoftNLL, metrics.HardAccuracy, metrics.EqualMassECE, *collections):
+        for wrong in (0, 1):
+            metric = kind()
+            for number, (probs, targets) in enumerate(shard(rank)):
+                metric.update(probs, (50 * targets).round() if rank == wrong and number == 1 else targets)
+            with pytest.raises(InputError) as error:
+                metric.compute()
+            told.append(str(error.value))
+    return told
+
+
+def diverged_scores(rank: int) -> dict[str, torch.Tensor]:
+    """What a validation comes to where one rank alone predicts NaN."""
+    collection = metrics.mean_metrics("")
+    for probs, targets in shard(rank):
+        collection.update(probs / 0 * 0 if rank == 1 else probs, targets)
+    return collection.compute()
+
+
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
+    """What each of two processes found."""
+    folder = tmp_path_factory.mktemp("two")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[2])
+        torch.multiprocessing.spawn(score_shard, args=(str(folder),), nprocs=2)
+    return [torch.load(folder / f"rank{rank}.pt") for rank in SHARDS]
+
+
+def test_what_one_rank_was_given_wrongly_is_told_on_all(two_processes: list[dict]):
+    one, other = (found["refused"] for found in two_processes)
+    assert one == other
+    assert len(one) == 10
+    assert all(re.match(r"target_probs does not sum to 1( in rows [^:]+)?: row sums are 1 to \d\d;", sentence) for sentence in one)
+    assert one[:2] == one[2:4] == one[6:8]  # means know no rows of other ranks, but say the same of them
+
+
+def test_a_validation_that_diverged_on_one_rank_is_nan_on_all(two_processes: list[dict]):
+    for found in two_processes:
+        assert all(value.isnan() for value in found["diverged"].values())
+
+
+def test_two_processes_with_uneven_shards_give_the_value_of_one(two_processes: list[dict]):
     started, ended = (
         [torch.cat(tables) for tables in zip(*(batch for rank in SHARDS for batch in shard(rank)[:batches]), strict=True)]
         for batches in (1, None)
     )
     assert (len(started[0]), len(ended[0])) == (4, 11)
-    for rank in SHARDS:
-        found = torch.load(tmp_path / f"rank{rank}.pt")
+    for found in two_processes:
         assert_same(found["in the middle"], every_value(*started))
         assert_same(found["at the end"], every_value(*ended))
         assert sorted(found["items"].tolist()) == sorted(torch.cat(ended, 1).tolist())

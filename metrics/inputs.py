@@ -1,0 +1,117 @@
+"""What scores are given: torch tensors, numpy arrays or lists, and one sentence where they are not distributions.
+
+>>> check(*as_tables([[0.9, 0.1]], [[30, 20]]))
+Traceback (most recent call last):
+errors.InputError: target_probs looks like counts, whole numbers that sum to up to 50 in row 0; divide each row by its sum.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from errors import InputError, name_rows
+
+Values = Tensor | ArrayLike
+
+# How far a row's sum may be from 1: what bfloat16 rounds off (up to 1/256), and three decimals over ten classes (up to 0.005).
+TOLERANCE = 5e-3
+NAMES = ("probs", "target_probs")
+RIGHT = "each row must hold numbers of 0 or more that sum to 1"
+
+
+def as_tensor(values: Values, name: str = "the input") -> Tensor:
+    """Tensors as they are; anything else is copied, in double precision or int64, because torch shares no memory with arrays that are read-only or reversed.
+
+    >>> as_tensor([[0.5, 0.5]]).dtype
+    torch.float64
+    """
+    if isinstance(values, Tensor):
+        if values.is_complex():
+            raise InputError(f"{name} holds {values.dtype} values; they must be real numbers.")
+        return values
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} has rows of different lengths; every row needs one number per class.") from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} holds {array.dtype} values; they must be real numbers.")
+    return torch.from_numpy(array.astype(np.float64 if array.dtype.kind == "f" else np.int64, order="C"))
+
+
+def as_double(values: Values) -> Tensor:
+    return as_tensor(values).double()
+
+
+def as_tables(probs: Values, target_probs: Values, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+    """Both as floating point tables of one shape [N, K]. Only what is no tensor yet is brought to the device, or to that of the other."""
+    device = device or next((given.device for given in (probs, target_probs) if isinstance(given, Tensor)), None)
+    tables = []
+    for name, values in zip(NAMES, (probs, target_probs), strict=True):
+        table = as_tensor(values, name) if isinstance(values, Tensor) else as_tensor(values, name).to(device)
+        if table.ndim != 2 or table.shape[1] < 2:
+            raise InputError(f"{name} has shape {list(table.shape)}; it must be a table [items, classes] of two classes or more.")
+        tables.append(table if table.is_floating_point() else table.double())
+    if tables[0].shape != tables[1].shape:
+        shapes = [list(table.shape) for table in tables]
+        raise InputError(f"probs has shape {shapes[0]} and target_probs {shapes[1]}; both must have the same items and classes.")
+    return tables[0], tables[1]
+
+
+def distributions(probs: Values, target_probs: Values) -> tuple[Tensor, Tensor]:
+    """Both as tables of distributions; an InputError where they are not."""
+    tables = as_tables(probs, target_probs)
+    check_rows(len(tables[0]))
+    check(*tables)
+    return tables
+
+
+def check_rows(number: float) -> None:
+    if not number:
+        raise InputError("probs and target_probs have no rows; a score needs at least one item.")
+
+
+def check(probs: Tensor, target_probs: Tensor, nan_ok: bool = False) -> None:
+    """Look at both tables and refuse what is no distribution. Three numbers of each tell whether a closer look is needed."""
+    for name, table in zip(NAMES, (probs, target_probs), strict=True):
+        sums = table.sum(-1, dtype=torch.float64)
+        least, most = sums.aminmax()
+        if least.item() - 1 >= -TOLERANCE and most.item() - 1 <= TOLERANCE and table.amin().item() >= 0:
+            continue  # no comparison holds of NaN
+        sound = ((sums - 1).abs() <= TOLERANCE) & (table.amin(-1) >= 0)
+        _refuse(name, evidence(table).tolist(), f" in {name_rows((~sound).nonzero()[:, 0].cpu().numpy())}", nan_ok)
+
+
+def evidence(table: Tensor) -> Tensor:
+    """What tells a distribution from counts and logits, in four numbers of which the largest count, over batches and ranks: the lowest entry and the lowest
+    excess of a row's sum over 1 (both negated), the highest excess, and the largest fraction. They stay on the device: nothing waits for them."""
+    table = table.detach().double()
+    least, most = table.sum(-1).aminmax()
+    return torch.stack([-table.amin(), 1 - least, most - 1, table.frac().amax()])
+
+
+def check_evidence(both: Tensor, nan_ok: bool = False) -> None:
+    """The same as `check` after the fact, by the `evidence` of all that was seen of probs and of target_probs."""
+    for name, found in zip(NAMES, both.tolist(), strict=True):
+        _refuse(name, found, "", nan_ok)
+
+
+def _refuse(name: str, found: Sequence[float], where: str, nan_ok: bool) -> None:
+    lowest, least, most, fraction = -found[0], -found[1], found[2], found[3]
+    if most == -math.inf or (nan_ok and name == "probs" and math.isnan(most)):  # nothing was seen, or a model that diverged
+        return
+    if not all(map(math.isfinite, found)):
+        raise InputError(f"{name} has values that are not finite numbers{where}; {RIGHT}.")
+    off = least < -TOLERANCE or most > TOLERANCE
+    if lowest < 0 and off:
+        raise InputError(f"{name} looks like logits, numbers down to {lowest:g} that do not sum to 1{where}; apply softmax to each row.")
+    if lowest < 0:
+        raise InputError(f"{name} has negative numbers{where}; {RIGHT}.")
+    if most > TOLERANCE and fraction == 0:
+        raise InputError(f"{name} looks like counts, whole numbers that sum to up to {1 + most:g}{where}; divide each row by its sum.")
+    if off:
+        sums = " to ".join(dict.fromkeys(f"{1 + excess:g}" for excess in (least, most)))
+        raise InputError(f"{name} does not sum to 1{where}: row sums are {sums}; {RIGHT}.")
