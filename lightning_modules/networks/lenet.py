@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from errors import InputError
-from lightning_modules.networks.network import Network
+from lightning_modules.networks.network import Network, check_images
 
 
 class LeNet(Network):
@@ -18,10 +17,7 @@ class LeNet(Network):
 
     def __init__(self, input_shape: tuple[int, ...], num_classes: int):
         super().__init__()
-        if len(input_shape) != 3 or min(input_shape[1:]) < 8:
-            raise InputError(
-                f"LeNet takes images (channels, height, width) of at least 8 x 8; this dataset's inputs have shape {input_shape}."
-            )
+        check_images("LeNet", input_shape, least=8)
         kernel = 5 if min(input_shape[1:]) >= 12 else 3
         self.convolutions = nn.Sequential(
             nn.Conv2d(input_shape[0], 6, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),  # the same as in the other order, on a quarter of the values

@@ -3,8 +3,7 @@
 from torch import Tensor, nn
 from torchvision.models.resnet import BasicBlock
 
-from errors import InputError
-from lightning_modules.networks.network import Network
+from lightning_modules.networks.network import Network, check_images
 
 
 class ResNet18(Network):
@@ -17,8 +16,7 @@ class ResNet18(Network):
 
     def __init__(self, input_shape: tuple[int, ...], num_classes: int, width: int = 64):
         super().__init__()
-        if len(input_shape) != 3:
-            raise InputError(f"ResNet18 takes images (channels, height, width); this dataset's inputs have shape {input_shape}.")
+        check_images("ResNet18", input_shape)
         self.stem = nn.Sequential(nn.Conv2d(input_shape[0], width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True))
         channels = [width, width, 2 * width, 4 * width, 8 * width]
         self.stages = nn.Sequential(*(_stage(channels[i], channels[i + 1], stride=1 if i == 0 else 2) for i in range(4)))

@@ -1,11 +1,18 @@
 """Networks: shapes, penultimate features, sizes, and refusals that name the option."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
+from cli import main
 from errors import InputError
 from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, Network, ResNet18, SimpleFFN, TimmModel
+from studies.build import build_data
+from studies.configuration import resolve
+from tests.conftest import write_own_votes
+from tests.datamodules.small_embedder import CLASS_PATH
 
 NETWORKS = [
     pytest.param(lambda: ResNet18((3, 32, 32), 7, width=4), (3, 32, 32), 32, id="ResNet18"),
@@ -63,8 +70,47 @@ def test_hidden_sizes_are_the_papers():
         (lambda: LeNet((1, 5, 5), 10), r"LeNet takes images .* at least 8 x 8"),
         (lambda: MLPHead((8,), 2, dropout=1.5), "MLPHead's dropout is 1.5"),
         (lambda: TimmModel((3, 32, 32), 10, "resnet_of_dreams"), "timm has no model named resnet_of_dreams"),
+        (
+            lambda: TimmModel((384,), 10, "resnet10t"),
+            r"TimmModel \(resnet10t\) takes images .* shape \(384,\), for which there is MLPHead, SimpleFFN or DeeperFFN\.",
+        ),
+        (lambda: LeNet((384,), 10), r"LeNet takes images .* at least 8 x 8; .* shape \(384,\), for which there is MLPHead"),
+        (
+            lambda: TimmModel((3, 32, 32), 10, "vit_tiny_patch16_224"),
+            r"timm.s vit_tiny_patch16_224 does not take inputs of the shape \(3, 32, 32\)",
+        ),
     ],
 )
 def test_bad_options_are_named(make, message: str):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("words", [["TimmModel", "--model.network.name", "resnet10t"], ["ResNet18"], ["LeNet"]], ids=lambda words: words[0])
+def test_networks_of_images_are_refused_before_anything_is_embedded(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture):
+    """Through the command line: networks are built after the votes are read, and before anything is embedded or a run's folder is made."""
+    write_own_votes(tmp_path)
+    embedder = ["--data.embedder", CLASS_PATH, "--data.cache", str(tmp_path / "cache")]
+    places = ["--data.root", str(tmp_path), "--trainer.default_root_dir", str(tmp_path / "runs")]
+    with pytest.raises(SystemExit) as end:
+        main(["fit", "--config", "configs/own_votes.yaml", *places, *embedder, "--model.network", *words])
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert "takes images" in said
+    assert "MLPHead" in said
+    assert not (tmp_path / "cache").exists()
+    assert not list(tmp_path.glob("runs/*/checkpoints"))
+
+
+@pytest.mark.parametrize("name", ["TimmModel", "LeNet", "ResNet18"])
+def test_so_they_are_in_studies(name: str, tmp_path: Path):
+    """Packs and reports build the data first."""
+    write_own_votes(tmp_path)
+    network = {"class_path": f"lightning_modules.networks.{name}", "init_args": {"name": "resnet10t"} if name == "TimmModel" else {}}
+    embedder = ["--data.embedder", CLASS_PATH, "--data.cache", str(tmp_path / "cache")]
+    config = resolve(["--config", "configs/own_votes.yaml", "--data.root", str(tmp_path), *embedder])
+    with pytest.raises(InputError, match="takes images"):
+        build_data({**config, "model": {**config["model"], "network": network}})
+    assert not (tmp_path / "cache").exists()
+    build_data(config)
+    assert (tmp_path / "cache").exists()
