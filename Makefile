@@ -28,4 +28,4 @@ bench: .venv/ready
 	touch .venv/ready
 
 clean:
-	rm -rf .venv runs
+	rm -rf .venv

@@ -1,44 +1,121 @@
-"""Files that appear whole or not at all, and folders that one process at a time fills."""
+"""Files that appear whole or not at all.
 
-import fcntl
+A file is written under a name of ours beside its place, and takes that place when it is on the disk. What a process that was killed in between has
+left is removed by that name alone.
+"""
+
+import errno
+import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
+
+SUFFIX = ".plurality-partial"
+_PARTIAL = re.compile(r"\..+\.[a-z0-9_]{8}" + re.escape(SUFFIX))
+_UNSYNCED = (
+    errno.EINVAL,
+    errno.ENOTSUP,
+    errno.EACCES,
+)  # of disks that keep folders in their own way, and folders that may be written but not read
 
 
-def write_atomically(path: Path, content: str | bytes, before: Path | None = None) -> None:
-    """All or nothing: a reader never sees half a file, whenever the writer is killed. What was there is kept as `before`, if that is given."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+def write_atomically(path: Path, content: str | bytes | IO[bytes], before: Path | None = None) -> None:
+    """All or nothing: a reader never sees half a file, whenever the writer is killed. What was there is kept as `before`, if that is given.
+
+    A link in the file's place is replaced by the file; what it leads to is not touched.
+    """
+    partial = _stage(path, content)
     try:
-        with open(partial, "wb") as stream:
-            stream.write(content.encode() if isinstance(content, str) else content)
-            stream.flush()
-            os.fsync(stream.fileno())
         if before and path.exists():
             os.replace(path, before)  # killed here, a reader finds it there
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+    _sync(path.parent)
 
 
-def remove_rests(folder: Path, names: str = "*") -> None:
-    """Remove what processes that were killed while writing have left in a folder, or of some files in it; to be called while nobody writes there."""
-    for rest in folder.rglob(f"{names}.part"):
-        rest.unlink(missing_ok=True)
+def write_together(files: Mapping[Path, bytes | Path]) -> None:
+    """Files that belong together. All of them are on the disk before the first takes its place, so only a kill between two renames leaves some of
+    them new and some old; they take their places in the order given. A path is that of a file on the same disk, which is moved as it is.
+    """
+    staged: dict[Path, Path] = {}
+    try:
+        for path, content in files.items():
+            staged[path] = content if isinstance(content, Path) else _stage(path, content)
+        for path, partial in staged.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(partial, path)
+    finally:
+        for partial in staged.values():
+            partial.unlink(missing_ok=True)
+    for folder in {path.parent for path, content in files.items() if not isinstance(content, Path)}:
+        _sync(folder)
 
 
 @contextmanager
-def only_one(place: Path, does: str) -> Iterator[None]:
-    """Hold a folder against other processes; the lock ends with the process, however it ends. `does` says what whoever has to wait waits for."""
-    place.mkdir(parents=True, exist_ok=True)
-    with open(place / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"another process {does} in {place}; waiting for it", flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        for rest in place.rglob("*.part"):  # of a process that was killed while writing
-            rest.unlink()
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the disk are told with the name that people know a file or folder by, where they have none or that of a partial file."""
+    try:
         yield
+    except OSError as error:
+        if error.errno is not None and (error.filename is None or str(error.filename).endswith(SUFFIX)):
+            error.filename = str(path)
+        raise
+
+
+def remove_partial_files(*folders: Path, of: str | None = None) -> None:
+    """Remove what processes that were killed while writing have left: in these folders, not below them; with `of`, of the file of that name alone.
+
+    To be called by who holds the folder (`folder_lock`): of a process that still writes, such a file is no rest.
+    """
+    for folder in folders:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            for entry in list(os.scandir(folder)):
+                if not _PARTIAL.fullmatch(entry.name) or (of is not None and not entry.name.startswith(_start(of))):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry)
+                elif entry.is_file(follow_symlinks=False):
+                    os.unlink(entry)
+
+
+def _start(name: str) -> str:
+    """How the partial file of a name begins; a file's name may have 255 bytes."""
+    return f".{name if len(os.fsencode(name)) <= 200 else hashlib.sha256(os.fsencode(name)).hexdigest()}."
+
+
+def _stage(path: Path, content: str | bytes | IO[bytes]) -> Path:
+    """Bring the content to the disk, in a file that is new and nobody else's."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{_start(path.name)}{os.urandom(4).hex()}{SUFFIX}")
+    with naming(path):
+        file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        try:
+            with os.fdopen(file, "wb") as stream:
+                if isinstance(content, str | bytes):
+                    stream.write(content.encode() if isinstance(content, str) else content)
+                else:
+                    shutil.copyfileobj(content, stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+    return partial
+
+
+def _sync(folder: Path) -> None:
+    """That a name now stands for another file must reach the disk as well."""
+    try:
+        file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+    except OSError as error:
+        if error.errno not in _UNSYNCED:
+            raise

@@ -4,12 +4,18 @@ A tag can name a type of Python, an alias within an alias makes gigabytes out of
 key that is there twice the first is lost without a word.
 """
 
+import re
+from pathlib import Path
 from typing import Any
 
 import yaml
 
+from bounded_files import Unreadable, read_bounded
+
+MOST_BYTES = 10_000_000  # of a file
 DEEPEST = 40  # lists or entries within each other
 LARGEST = 100_000  # values, with those that aliases stand for
+COMMANDS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # all control characters but those of lines and tabs
 
 
 SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the fast one, where PyYAML was built with it
@@ -57,6 +63,8 @@ def check_plain(text: str) -> None:
             parts[-1].take()
             anchor, size = None, sizes[event.anchor]
         elif isinstance(event, yaml.ScalarEvent):
+            if COMMANDS.search(event.value):
+                raise NotPlain("it has a control character, which a terminal would obey")
             parts[-1].take(event.value)
             anchor, size = event.anchor, 1
         else:
@@ -93,3 +101,12 @@ def load_plain(text: str) -> Any:
     """
     check_plain(text)
     return yaml.load(text, Loader=PlainLoader)
+
+
+def read_plain(path: Path) -> Any:
+    """What a file of plain YAML says; it must be a regular file of no more than MOST_BYTES."""
+    try:
+        text = read_bounded(path, MOST_BYTES)
+    except Unreadable as error:
+        raise NotPlain(str(error)) from error
+    return load_plain(text)
