@@ -1,7 +1,5 @@
 """One named member of an archive to one path. Nothing in an archive can choose where it lands, how much is unpacked, or what is run."""
 
-import os
-import shutil
 import tarfile
 import zipfile
 import zlib
@@ -9,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from errors import InputError
+from kept_files import write_atomically
 
 MOST = 4 * 2**30  # bytes of a member; no published file comes near
 
@@ -39,13 +38,7 @@ def take_from_zip(archive: Path, member: str, path: Path) -> None:
 def _write(archive: Path, source: IO[bytes], member: str, size: int, path: Path) -> None:
     if size > MOST:
         raise InputError(f"{archive} announces {size:,} bytes of {member}; no published file has more than {MOST:,}.")
-    partial = path.with_name(path.name + ".part")
-    try:
-        with open(partial, "wb") as target:
-            shutil.copyfileobj(source, target)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_atomically(path, source)
 
 
 def _not_an_archive(archive: Path, member: str, error: Exception) -> InputError:

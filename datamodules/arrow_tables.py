@@ -31,7 +31,7 @@ def stream_columns(where: Path | str, columns: Sequence[str]) -> Iterator[pa.Rec
     try:
         for batch in _from_csv(where, columns) if where.suffix == ".csv" else _from_parquet(where, columns):
             batch.validate(full=True)  # a damaged file may hold numbers of words that it does not have
-            yield batch
+            yield _of_plain_types(batch)
     except InputError:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -70,9 +70,7 @@ def _from_parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
     for each in paths:
         schema = pq.read_schema(each)
         _check(schema.names, columns, each)
-        words = [
-            name for name in columns if pa.types.is_string(schema.field(name).type) or pa.types.is_large_string(schema.field(name).type)
-        ]
+        words = [name for name in columns if _is_text(schema.field(name).type)]
         with pq.ParquetFile(each, read_dictionary=words) as file:
             yield from file.iter_batches(AT_ONCE, columns=columns)
 
@@ -91,7 +89,36 @@ def _from_hub(name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
     whole = datasets.concatenate_datasets(list(found.values()) if isinstance(found, dict) else [found])
     _check(whole.column_names, columns, name)
     for part in whole.select_columns(columns).with_format("arrow").iter(AT_ONCE):
-        yield from part.to_batches()  # pyright: ignore[reportAttributeAccessIssue]
+        yield from map(_of_plain_types, part.to_batches())  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _of_plain_types(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
+
+
+def plain(values: pa.Array) -> pa.Array:
+    """The same values in one of Arrow's older types: for views and for types of other libraries it lacks most functions.
+
+    >>> str(plain(pa.array(["yes", "no"], pa.string_view())).type)
+    'large_string'
+    """
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(values.storage)
+    if pa.types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(values.indices, plain(values.dictionary))
+    if pa.types.is_string_view(kind):
+        return values.cast(pa.large_string())
+    if pa.types.is_binary_view(kind):
+        return values.cast(pa.large_binary())
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        ends = np.cumsum(pc.list_value_length(values).fill_null(0).to_numpy())  # Arrow's own cast of them makes lists that are not valid
+        return pa.LargeListArray.from_arrays(np.append(0, ends), values.flatten(), mask=values.is_null())
+    return values
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
 def _check(found: Sequence[str], columns: list[str], source: Path | str) -> None:
@@ -114,7 +141,7 @@ def _numbers(chunks: pa.ChunkedArray, column: str, source: Path | str) -> np.nda
     if pa.types.is_dictionary(chunks.type):
         chunks = chunks.cast(pa.string())
     refuse_rows(_where(chunks.is_null()), source, column, "no value", "every row needs a number")
-    if pa.types.is_string(chunks.type):
+    if _is_text(chunks.type):
         number = pc.match_substring_regex(chunks, r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
         refuse_rows(_where(pc.invert(number)), source, column, "what is no number", "every row needs a number")
         chunks = pc.utf8_trim_whitespace(chunks)
@@ -134,10 +161,12 @@ def _lists(chunks: pa.ChunkedArray, column: str, source: Path | str) -> np.ndarr
     refuse_rows(_where(chunks.is_null()), source, column, "no list", "every row needs one")
     length = pc.list_value_length(chunks).to_numpy()
     refuse_rows(np.flatnonzero(length != length[0]), source, column, f"other than {length[0]} numbers", "all rows need equally many")
+    if length[0] == 0:
+        raise InputError(f"{source}, column {column}, holds empty lists; every row needs at least one number.")
     flat = pc.list_flatten(chunks)
     if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type)):
         raise InputError(f"{source}, column {column}, holds lists of {flat.type}; they must be of numbers.")
-    refuse_rows(np.unique(_where(flat.is_null()) // max(length[0], 1)), source, column, "gaps in its lists", "every number is needed")
+    refuse_rows(np.unique(_where(flat.is_null()) // length[0]), source, column, "gaps in its lists", "every number is needed")
     kept = flat.cast(pa.float32() if flat.type in (pa.float16(), pa.float32()) else pa.float64(), safe=False)
     return kept.to_numpy().reshape(len(chunks), length[0])
 

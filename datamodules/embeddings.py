@@ -15,7 +15,8 @@ from tqdm import tqdm
 
 from datamodules.embedders.embedder import Embedder, Inputs
 from errors import InputError, name_rows
-from kept_files import only_one, write_atomically
+from folder_lock import folder_lock
+from kept_files import remove_partial_files, write_atomically
 
 
 def embed_all(embedder: Embedder, inputs: Inputs, folder: str | os.PathLike, chunk: int = 256) -> Tensor:
@@ -34,7 +35,8 @@ def embed_all(embedder: Embedder, inputs: Inputs, folder: str | os.PathLike, chu
     shards = [Shard(place, slice(start, min(start + chunk, len(inputs))), origin) for start in range(0, len(inputs), chunk)]
     if all(shard.read_into(values) for shard in shards):
         return values
-    with only_one(place, "makes the embeddings"):
+    with folder_lock(place, "makes the embeddings"):
+        remove_partial_files(place)
         missing = [shard for shard in shards if not shard.read_into(values)]  # another process may have made some meanwhile
         if missing:
             _make(embedder, inputs, missing, values, place)
@@ -69,7 +71,8 @@ class Shard:
         self.path = place / f"{rows.start:09d}-{rows.stop:09d}.safetensors"
 
     def read_into(self, values: Tensor) -> bool:
-        """Copy the shard to its rows of all values; False where it is absent, cut short, altered or of something else."""
+        """Copy the shard to its rows of all values; False where it is absent, cut short, altered, of something else, or holds other than finite numbers:
+        a cache may be somebody else's."""
         wanted = values[self.rows]
         try:
             with safe_open(self.path, framework="pt") as file:
@@ -77,6 +80,8 @@ class Shard:
         except (OSError, SafetensorError):
             return False
         if found.shape != wanted.shape or found.dtype != wanted.dtype or written != {**self.origin, "values": _digest(found)}:
+            return False
+        if not found.isfinite().all():
             return False
         wanted.copy_(found)
         return True
@@ -96,7 +101,7 @@ def _make(embedder: Embedder, inputs: Inputs, missing: list[Shard], values: Tens
             print(f"{shard.path} was cut short or altered; its embeddings are made again")
     notes = embedder.look_over(inputs)
     about = {"embedder": embedder.name, "identity": embedder.identity, "items": len(inputs), "notes": notes}
-    (place / "about.json").write_text(json.dumps(about, indent=2) + "\n")  # for people; nothing reads it
+    write_atomically(place / "about.json", json.dumps(about, indent=2) + "\n")  # for people; nothing reads it
     estimate = embedder.estimate(inputs[shard.rows] for shard in missing)
     for sentence in [*notes, *([estimate] if estimate else [])]:
         print(sentence)

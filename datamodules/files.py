@@ -6,9 +6,9 @@ import math
 import os
 import warnings
 import zlib
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from tokenize import TokenError
 from typing import Literal
 
@@ -17,7 +17,8 @@ import pooch
 
 from datamodules.archives import take_from_tar, take_from_zip
 from errors import InputError
-from kept_files import only_one
+from folder_lock import folder_lock
+from kept_files import SUFFIX, remove_partial_files
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}  # of .npy files, by their version
 
@@ -60,7 +61,8 @@ def fetch(root: str | os.PathLike, file: PublishedFile) -> Path:
     """Where the file lies below `root`, after a download where it was absent; a file that lies there already is not looked into."""
     path = Path(root) / file.path
     if not path.exists():
-        with only_one(path.parent, "is downloading"):
+        with folder_lock(path.parent, "downloads a file"):
+            remove_partial_files(path.parent)
             if not path.exists():  # of several processes the first fetches it for all
                 _download(path, file)
     return path
@@ -100,26 +102,35 @@ def sha256(path: Path) -> str:
 
 
 def _download(path: Path, file: PublishedFile) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Into a folder of ours beside the file's place, so that nothing that lies there is ever replaced. An archive that lies there is used as it is."""
     name = file.url.rsplit("/", 1)[-1].partition("?")[0]
     known = file.archive_sha256 or (None if file.member else file.sha256)
+    kept = path.parent / name
+    with TemporaryDirectory(dir=path.parent, prefix=".download.", suffix=SUFFIX) as folder:
+        fetched = (
+            kept
+            if kept.is_file() and (known is None or pooch.file_hash(kept) == known)
+            else _fetched(file, known, Path(folder, name), path)
+        )
+        if file.member is not None:
+            try:
+                take_from_zip(fetched, file.member, path)
+            except InputError as error:
+                what = kept if fetched == kept else f"what {file.url} gave"
+                raise AbsentFile(f"{path} is absent and {what} is no archive with {file.member}; put the file there by hand.") from error
+        elif file.archive_sha256 is not None and path.suffix != ".gz":
+            take_from_tar(fetched, file.path, path)
+            if not os.path.lexists(kept):
+                os.replace(fetched, kept)  # for other files that it holds; its digest is known, unlike a zip archive's
+        else:
+            os.replace(fetched, path)
+
+
+def _fetched(file: PublishedFile, known: str | None, to: Path, path: Path) -> Path:
     try:
         # pooch downloads to a temporary name and moves the file into place only when its hash is right
-        fetched = pooch.retrieve(file.url, known_hash=known and f"sha256:{known}", fname=name, path=path.parent, progressbar=True)
+        return Path(pooch.retrieve(file.url, known and f"sha256:{known}", to.name, to.parent, progressbar=True))
     except Exception as error:  # network libraries raise many types; all mean the same to the user
-        with suppress(OSError):
-            path.parent.rmdir()  # where nothing lies in it
         raise AbsentFile(
             f"{path} is absent and {file.url} could not be downloaded ({type(error).__name__}); put the file there by hand."
         ) from error
-    if file.member is not None:
-        try:
-            take_from_zip(Path(fetched), file.member, path)
-        except InputError as error:
-            raise AbsentFile(
-                f"{path} is absent and what {file.url} gave is no archive with {file.member}; put the file there by hand."
-            ) from error
-        finally:
-            os.unlink(fetched)  # it is not kept: nothing could tell later whether it is whole
-    elif file.archive_sha256 is not None and path.suffix != ".gz":
-        take_from_tar(Path(fetched), file.path, path)

@@ -11,6 +11,7 @@ from datamodules.account import Account
 from datamodules.embedders import Embedder
 from datamodules.embedders.embedder import Inputs
 from datamodules.embeddings import embed_all
+from datamodules.fingerprint import digest_of_items
 from datamodules.ood_sets import read_ood_set
 from datamodules.preparation import Moments
 from datamodules.vote_datamodule import Corpus, VoteDataModule
@@ -66,7 +67,7 @@ class FrozenDataModule(VoteDataModule):
         embeddings, splits = embed_all(self.embedder, items, self.cache), self.split(votes)
         if self.standardize:
             self._moments = Moments.of(embeddings[torch.from_numpy(splits["train"])])
-        return Corpus(self._moments(embeddings) if self._moments else embeddings, votes, splits)
+        return Corpus(self._moments(embeddings) if self._moments else embeddings, votes, splits, items=digest_of_items(items))
 
     def foreign_inputs(self, source: str, root: str) -> Tensor:
         """The embeddings of images from elsewhere, brought to the size of this dataset's first, and standardised as its training items are."""

@@ -32,12 +32,17 @@ class MappedInputs(Dataset[Tensor]):
     """
 
     def __init__(self, values: np.ndarray, rows: np.ndarray, moments: Moments | None = None):
-        self._file = (values.filename, values.offset) if isinstance(values, np.memmap) and hasattr(os, "posix_fadvise") else None
+        self._file = (values.filename, values.offset) if isinstance(values, np.memmap) else None
         self._values, self._rows, self._moments = np.asarray(values), rows, moments  # the plain view indexes faster than a memmap
         self._cold = COLD  # until it is known better
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def stored(self) -> tuple[np.ndarray, np.ndarray, str | None]:
+        """The array as it is stored, the row of each item in it, and its file, where it stays in one."""
+        return self._values, self._rows, str(self._file[0]) if self._file else None
 
     def __getitem__(self, item: int) -> Tensor:
         return self(torch.tensor([item]))[0]
@@ -53,7 +58,7 @@ class MappedInputs(Dataset[Tensor]):
 
     def _ask_for(self, rows: np.ndarray) -> None:
         """Have the system read these rows, neighbours as one, without waiting for it."""
-        if self._file is None:
+        if self._file is None or not hasattr(os, "posix_fadvise"):
             return
         ordered, (path, offset), width = np.sort(rows), self._file, self._values.strides[0]
         starts = np.flatnonzero(np.diff(ordered, prepend=-2) > 1)

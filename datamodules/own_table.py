@@ -9,12 +9,14 @@ import pyarrow as pa
 
 from datamodules.arrow_tables import numbers, pc, refuse_rows
 from datamodules.ballots import Ballots, count_votes, repeated_votes
+from datamodules.labels import printed
 from datamodules.own_items import Items, listed_items
 from datamodules.vocabulary import Encoded, texts
 from datamodules.votes import VoteTable, check_counts
 from errors import InputError, name_some
 
 MOST_CLASSES = int(np.iinfo(np.int16).max)
+LONGEST_NAME = 1000  # characters of a class's name
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,12 @@ def _check_classes(names: Sequence[str], source: Path | str) -> None:
     if len(names) > MOST_CLASSES:
         raise InputError(
             f"{source} has {len(names):,} classes; there can be at most {MOST_CLASSES:,}, so look whether the right column is named."
+        )
+    longest = max(names, key=len)
+    if len(longest) > LONGEST_NAME:
+        raise InputError(
+            f"{source} has a class with a name of {len(longest):,} characters ({printed(longest)}); a name may have {LONGEST_NAME:,}, so look whether the "
+            "right column is named."
         )
     if len(set(names)) < len(names):
         raise InputError(f"data.classes is {list(names)}; no class may be named twice.")

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bounded_files import is_endless
 from datamodules.account import Account
 from datamodules.arrow_tables import read_columns
 from datamodules.embedders import Embedder
@@ -35,6 +36,8 @@ class OwnVotes(FrozenInThreeParts):
     Votes: `label` for one row per vote, `counts` or `probs` for one row per item. Items: `text` or `image` (embedded by `embedder`), `embedding`
     (a column of ready ones) or `embeddings` (a file of them). Items come in the order of `inputs`, else of a table with one row per item, else of their ids.
     """
+
+    below_root = ("votes", "inputs", "embeddings")  # options that name files there
 
     def __init__(
         self,
@@ -118,6 +121,14 @@ class OwnVotes(FrozenInThreeParts):
         return super().input_shape if self.embedder else (self._array.shape[1],)
 
     @property
+    def items_source(self) -> str:
+        return str(Path(self.root) / (self.embeddings or self.inputs or self.votes))
+
+    def files(self) -> list[Path]:
+        named = (Path(self.root) / name for name in (self.votes, self.inputs, self.embeddings) if name)
+        return [path for path in named if path.exists()]
+
+    @property
     def embedder_name(self) -> str:
         return self.embedder.name if self.embedder else f"ready embeddings of {self.column}"
 
@@ -167,6 +178,8 @@ class OwnVotes(FrozenInThreeParts):
         if path.exists() or path.suffix in (".csv", ".parquet") or name.count("/") > 1:
             if not path.exists():
                 raise InputError(f"there is no {path}; data.root is {self.root}, and files are given relative to it.")
+            if is_endless(path):
+                raise InputError(f"{path} is a device or a pipe, and is read more than once; write the table to a file.")
             if path.is_file() and path.suffix not in (".csv", ".parquet"):
                 raise InputError(f"{path} is neither .csv nor .parquet; write the table as one of these.")
             return path
@@ -209,8 +222,8 @@ class OwnVotes(FrozenInThreeParts):
     def load(self) -> Corpus:
         if self.embedder:
             return super().load()
-        _, table = self._usable()
-        refuse_unusual(self._array, str(self.column))
+        items, table = self._usable()
+        refuse_unusual(self._array, self.embeddings or f"{items.source}, column {self.column},")
         inputs, splits = MappedInputs(self._array, table.voted), self.split(table.votes)
         if self.standardize:
             self._moments = moments_of(inputs, splits["train"])

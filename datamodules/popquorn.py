@@ -54,6 +54,10 @@ class POPQUORN(FrozenInThreeParts):
         super().__init__(embedder=embedder, **kwargs)
         self.ratings = Ratings(*(np.empty(0, int) for _ in range(3)))  # filled by setup
 
+    def files(self) -> list[Path]:
+        path = Path(self.root) / self.FILE.path
+        return [path] if path.exists() else []
+
     def read(self) -> tuple[list[str], VoteTable]:
         path = find(self.root, self.FILE)
         texts, self.ratings = read_ratings(path)

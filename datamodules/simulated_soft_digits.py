@@ -16,6 +16,8 @@ from datamodules.corpora.stages import key_of
 from datamodules.crowd import YesNoUnsureCrowd
 from datamodules.judgements import Judgements
 from datamodules.soft_digits_table import SoftDigitsTable, label_table, write_soft_digits
+from folder_lock import folder_lock
+from kept_files import remove_partial_files
 
 OPTIONS = CorpusOptions()
 FOLDER = "soft-digits-simulated"  # below the root
@@ -34,8 +36,11 @@ def stand_in(root: str, annotators: int, seed: int) -> Path:
         return path
     if finished_report(out, key) is None:
         print(f"building the SIMULATED stand-in of soft-digits in {out}: about two minutes of one core, once", flush=True)
-    build_corpus(OPTIONS, Place(root, out))
-    write_soft_digits(path, judged_table(read_corpus(out / CORPUS), judgements(root, annotators, seed)))
+    with folder_lock(out, "builds the corpus"):
+        build_corpus(OPTIONS, Place(root, out))
+        remove_partial_files(out)
+        if not path.exists():  # another process may have made it meanwhile
+            write_soft_digits(path, judged_table(read_corpus(out / CORPUS), judgements(root, annotators, seed)))
     return path
 
 

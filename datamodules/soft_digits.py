@@ -64,6 +64,9 @@ class SoftDigits(VoteDataModule):
         self.annotators, self.crowd_seed = annotators, crowd_seed
         self._table: SoftDigitsTable | None = None
 
+    def files(self) -> list[Path]:
+        return [Path(self.published)] if self.published and Path(self.published).exists() else []
+
     @property
     def table(self) -> SoftDigitsTable:
         """The chosen images with all their labels and uncertainties, row by row as in the corpus; read when it is first asked for."""

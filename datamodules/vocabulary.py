@@ -52,8 +52,7 @@ class _Growing:
         if pa.types.is_nested(chunk.type):
             raise InputError(f"{self.source}, column {self.column}, holds {chunk.type}; it must hold texts or whole numbers.")
         self._refuse(np.flatnonzero(chunk.is_null().to_numpy(zero_copy_only=False)), "no value")
-        if not pa.types.is_dictionary(chunk.type):
-            chunk = chunk.dictionary_encode()
+        chunk = self._numbered(chunk)
         indices = chunk.indices.to_numpy(zero_copy_only=False)
         used = np.flatnonzero(np.bincount(indices, minlength=len(chunk.dictionary)))  # a dictionary may hold words that no row has
         words = self._words(chunk.dictionary.take(pa.array(used)))
@@ -67,6 +66,16 @@ class _Growing:
         self.codes.append(place[indices])
         self.rows += len(chunk)
 
+    def _numbered(self, chunk: pa.Array) -> Any:
+        """Every different value once, and a number for each row."""
+        try:
+            return chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        except pa.ArrowException as error:
+            raise self._unread(chunk) from error
+
+    def _unread(self, values: pa.Array) -> InputError:
+        return InputError(f"{self.source}, column {self.column}, holds {values.type}, which does not read as text; write it as text.")
+
     def _words(self, values: pa.Array) -> pa.Array:
         """Whole numbers as they are, floats to be looked at first, all else as texts."""
         try:
@@ -74,9 +83,7 @@ class _Growing:
                 return values.cast(pa.int64()) if values.type != pa.uint64() else values.cast(pa.string())
             return values.cast(pa.float64()) if pa.types.is_floating(values.type) else values.cast(pa.string())
         except pa.ArrowException as error:
-            raise InputError(
-                f"{self.source}, column {self.column}, holds {values.type}, which does not read as text; write it as text."
-            ) from error
+            raise self._unread(values) from error
 
     def _places(self, words: pa.Array) -> np.ndarray:
         if self.values is None:

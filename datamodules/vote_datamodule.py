@@ -1,8 +1,11 @@
 """The datamodule that all datasets share: votes and inputs in, batches with this epoch's targets out."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,6 +36,7 @@ class Corpus:
     std: tuple[float, ...] = (1.0,)
     scale: float = 1.0  # the largest stored value: 255 for bytes
     augment: bool = False  # random crop and flip of training images; for inputs in memory only
+    items: dict[str, Any] | None = None  # the digest of the items themselves (`datamodules.fingerprint`), where inputs are made of them
 
 
 class VoteDataModule(LightningDataModule, ABC):
@@ -56,6 +60,7 @@ class VoteDataModule(LightningDataModule, ABC):
         batch_size: int = 128,
         num_workers: int = 0,
         seed: int = 0,
+        name: str | None = None,
     ):
         """
         Args:
@@ -64,6 +69,7 @@ class VoteDataModule(LightningDataModule, ABC):
             batch_size: Items per optimizer step, over all devices together.
             num_workers: For inputs that do not fit in memory; tensors in memory need no workers.
             seed: Of the split, the subsample, the delivery, the order and the augmentation. Linked from seed_everything.
+            name: What the data is called in run names, results, titles and reports: letters, digits, - and _, at most 40; by default its class.
         """
         super().__init__()
         if batch_size < 1:
@@ -71,7 +77,10 @@ class VoteDataModule(LightningDataModule, ABC):
         if votes_per_item is not None and votes_per_item < 1:
             raise InputError(f"data.votes_per_item is {votes_per_item}; it must be 1 or more, or null for all votes.")
         self.delivery, self.votes_per_item, self.batch_size = delivery, votes_per_item, batch_size
+        if name is not None and not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name):
+            raise InputError(f"data.name is {name}; it must be 1 to 40 letters, digits, - or _.")
         self.num_workers, self.seed = num_workers, seed
+        self.name: str = name or type(self).__name__
         self.corpus: Corpus | None = None
         self._epoch_targets: tuple[int, Tensor] = (-1, torch.empty(0))
 
@@ -82,6 +91,15 @@ class VoteDataModule(LightningDataModule, ABC):
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
         """These items as people see them, for figures: texts, or images as bytes [n, 3, height, width]. Needs no setup."""
         raise InputError(f"{type(self).__name__} has no texts or pictures to show; figures of single items are for datasets that have.")
+
+    @property
+    def items_source(self) -> str:
+        """Where the items came from, for messages."""
+        return f"the items of {self.name}"
+
+    def files(self) -> list[Path]:
+        """The files that no published checksum vouches for, so that somebody may have changed them."""
+        return []
 
     def account(self) -> Account:
         """All votes and items, for `describe`."""

@@ -16,7 +16,7 @@ from datamodules.corpora.options import INTERPOLATED, Interpolation
 from datamodules.corpora.selection import draw, even_quotas
 from datamodules.corpora.short_training import predicted, reproducibly, trained
 from datamodules.corpora.sources import Source
-from datamodules.corpora.stages import Arrays, key_of, stage
+from datamodules.corpora.stages import Arrays, Shapes, key_of, stage
 from datamodules.mnist import DIGITS, SIDE
 from errors import InputError
 from lightning_modules.networks import LeNet
@@ -36,12 +36,14 @@ def interpolated_source(mnist: Source, options: Interpolation, seed: int, folder
         folder / "autoencoder.safetensors",
         key_of(key, "autoencoder"),
         lambda: _weights(trained_vae(images, options.dimensions, options.epochs, seed)),
+        _shapes(vae),
     )
     _fill(vae, learned)
     learned = stage(
         folder / "classifier.safetensors",
         key_of(key, "classifier"),
         lambda: _weights(trained(LeNet, images, labels, options.classifier_epochs, seed)),
+        _shapes(reader),
     )
     _fill(reader, learned)
 
@@ -55,7 +57,9 @@ def interpolated_source(mnist: Source, options: Interpolation, seed: int, folder
         chosen = evenly(probs, options.images, seed)
         return {"images": decoded[chosen], "labels": probs[chosen], "ends": reserved[ends[chosen]], "share": share[chosen]}
 
-    made = stage(folder / "interpolated.safetensors", key_of(key, "interpolated"), make)
+    number = options.images
+    shapes = {"images": (number, SIDE, SIDE), "labels": (number, DIGITS), "ends": (number, 2), "share": (number,)}
+    made = stage(folder / "interpolated.safetensors", key_of(key, "interpolated"), make, shapes)
     return Source(INTERPOLATED, made["images"], made["labels"], np.repeat("made", len(made["images"]))), made["ends"]
 
 
@@ -93,6 +97,10 @@ def evenly(probs: np.ndarray, number: int, seed: int) -> np.ndarray:
 
 def _weights(network: nn.Module) -> Arrays:
     return {name: tensor.detach().numpy() for name, tensor in network.state_dict().items()}
+
+
+def _shapes(network: nn.Module) -> Shapes:
+    return {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
 
 
 def _fill(network: nn.Module, weights: Arrays) -> None:

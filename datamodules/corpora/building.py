@@ -20,11 +20,12 @@ from datamodules.corpora.stages import Arrays, key_of, stage
 from datamodules.crowd import class_evidence
 from datamodules.soft_digits_table import SPLITS
 from errors import InputError
-from kept_files import only_one
+from folder_lock import folder_lock
+from kept_files import remove_partial_files
 from randomness import generator
 
 VERSION = 1  # of what is computed: another number makes every stage anew
-CORPUS, EVIDENCE = "corpus.parquet", "evidence.safetensors"
+CORPUS, EVIDENCE, STAGES = "corpus.parquet", "evidence.safetensors", "stages"
 
 
 def build_corpus(options: CorpusOptions, place: Place, say: Callable[[str], None] = lambda sentence: None) -> dict[str, Any]:
@@ -36,7 +37,8 @@ def build_corpus(options: CorpusOptions, place: Place, say: Callable[[str], None
         place.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{place.out} cannot be made ({error.strerror}); a corpus needs a folder that it may write to.") from error
-    with only_one(place.out, "builds the corpus"):
+    with folder_lock(place.out, "builds the corpus"):
+        remove_partial_files(place.out, place.out / STAGES)
         return finished_report(place.out, key) or _Build(options, place, say).run(key)
 
 
@@ -53,7 +55,7 @@ class _Build:
     def __init__(self, options: CorpusOptions, place: Place, say: Callable[[str], None]):
         self.options, self.place, self.say = options, place, say
         self.digests = _digests(options, place.root)
-        self.stages = place.out / "stages"
+        self.stages = place.out / STAGES
 
     def run(self, key: str) -> dict[str, Any]:
         self.say("reading the sources")
@@ -98,7 +100,7 @@ class _Build:
                 near = near_pairs(images[rows], self.options.near_duplicate)
             return {"exact": np.stack(exact), "near": rows[np.stack(near)]}
 
-        found = stage(self.stages / "duplicates.safetensors", self._duplicates_key(), make)
+        found = stage(self.stages / "duplicates.safetensors", self._duplicates_key(), make, {"exact": (2, None), "near": (2, None)})
         pairs = {name: Pairs(*rows) for name, rows in found.items()}
         kept = first_of_each(len(images), list(pairs.values()))
         return pairs, np.split(kept, np.cumsum([len(source) for source in sources])[:-1])
@@ -113,7 +115,8 @@ class _Build:
             return {"confidence": found.confidence, "variability": found.variability}
 
         key = key_of(self._duplicates_key(), source.name, regions.epochs, self.options.seed)
-        found = stage(self.stages / f"map-{source.name}.safetensors", key, make)
+        shapes = {"confidence": (len(rows),), "variability": (len(rows),)}
+        found = stage(self.stages / f"map-{source.name}.safetensors", key, make, shapes)
         confidence, variability = np.full((2, len(source)), np.nan)
         confidence[rows], variability[rows] = found["confidence"], found["variability"]
         region = np.full(len(source), NONE, np.int8)
@@ -149,7 +152,7 @@ class _Build:
             nothing = np.empty((len(seen), 0), int)
             return {"evidence": class_evidence(seen, examples, self.mnist.digits[known], own=nothing, sharpness=1.0), "known": known}
 
-        stage(self.place.out / EVIDENCE, key_of(key, "evidence"), make)
+        stage(self.place.out / EVIDENCE, key_of(key, "evidence"), make, {"evidence": (len(corpus), None), "known": (wanted,)})
 
 
 def item_names(source: Source) -> np.ndarray:
@@ -171,4 +174,4 @@ def evidence_of(out: Path, key: str) -> np.ndarray:
     def absent() -> Arrays:
         raise InputError(f"{out / EVIDENCE} was altered; delete {out / 'corpus.json'} to have the corpus built again.")
 
-    return stage(out / EVIDENCE, key_of(key, "evidence"), absent)["evidence"]
+    return stage(out / EVIDENCE, key_of(key, "evidence"), absent, {"evidence": (None, None), "known": (None,)})["evidence"]

@@ -9,7 +9,7 @@ import yaml
 from datamodules.corpora.difficulty import Regions
 from datamodules.corpora.sources import PUBLISHED
 from errors import InputError
-from plain_yaml import load_plain
+from plain_yaml import read_plain
 
 INTERPOLATED = "interpolated"  # the ambiguous digits that are made here, which are not Ambiguous-MNIST
 
@@ -88,7 +88,7 @@ class Place:
 def read_options(path: Path) -> tuple[CorpusOptions, Place]:
     """A YAML with the fields above, and `root` and `out`."""
     try:
-        given = load_plain(path.read_text())
+        given = read_plain(path)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise InputError(f"{path} cannot be read as YAML; it must be a file like those of configs/corpora.") from error
     try:

@@ -16,9 +16,9 @@ from datamodules.embeddings import embed_all
 from datamodules.preparation import Moments
 from studies.captions import notices
 from studies.configuration import resolve
+from studies.identity import run_name
 from studies.pack_job import run_pack
 from studies.packing import why_alone
-from studies.runs import run_name
 from studies.study import Run
 
 pytestmark = pytest.mark.skipif(
@@ -85,7 +85,7 @@ def test_results_name_the_embedder_and_the_cache_is_no_part_of_a_run(small_cifar
     run = main(["fit", *chosen]).run_dir  # pyright: ignore
     main(["test", *chosen, "--data.cache", str(tmp_path / "elsewhere")])
     assert json.loads((run / "results.json").read_text())["embedder"] == NAME
-    assert f"12 test items, MLPHead on {NAME}." in capsys.readouterr().out
+    assert f"12 of 12 test items, MLPHead on {NAME}, trained for 2 of 2 epochs" in capsys.readouterr().out
     assert run_name(resolve(chosen)) == run.name != run_name(resolve([*chosen, "--data.embedder.pixels", "96"]))
 
 

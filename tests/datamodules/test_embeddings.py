@@ -12,12 +12,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-import kept_files
+import folder_lock
+from datamodules import embeddings
 from datamodules.embeddings import digest_of, embed_all
 from errors import InputError
+from kept_files import SUFFIX
 from tests.datamodules.recording_embedder import RecordingEmbedder, texts
+from tests.waiting import HANGS, until
 
 
 @pytest.fixture
@@ -59,32 +63,32 @@ def start(*args) -> BaseProcess:
 def test_killed_in_the_middle_and_resumed_with_nothing_embedded_twice(embedder: RecordingEmbedder, tmp_path: Path):
     given = texts(95)
     process = start(replace(embedder, hang_at=given[47]), given, tmp_path / "cache", 10)
-    while len(shards(tmp_path)) < 4:
-        assert process.is_alive(), "it ended by itself"
-        time.sleep(0.02)
+    until(lambda: len(shards(tmp_path)) == 4 or not process.is_alive())
+    assert process.is_alive(), "it ended by itself"
     process.kill()  # SIGKILL: no handler runs, nothing is cleaned up
     process.join()
     assert embedder.embedded() == given[:40]
-    (next(tmp_path.glob("cache/*")) / "000000040-000000050.123.part").write_bytes(b"half a shard")
+    (next(tmp_path.glob("cache/*")) / f".000000040-000000050.safetensors.0a1b2c3d{SUFFIX}").write_bytes(b"half a shard")
     assert torch.equal(embed_all(embedder, given, tmp_path / "cache", chunk=10), truth(given))
     assert embedder.embedded() == given, "something was embedded twice or never"
-    assert not list(tmp_path.rglob("*.part"))
+    assert not list(tmp_path.rglob(f".*{SUFFIX}"))
 
 
 @FORK
 def test_killed_again_and_again_it_still_gets_there(embedder: RecordingEmbedder, tmp_path: Path):
     """Killed at any moment, also while writing: at most the shard in work is embedded a second time."""
-    given, kills = texts(60), 0
-    slow = replace(embedder, pause=0.01)
-    while len(embedder.embedded()) < 50:
+    given, kills = texts(300), 0
+    while (done := len(embedder.embedded())) < 250:
+        slow = replace(embedder, pause=0.005, hang_at=given[5 * len(shards(tmp_path)) + 20])  # however late the kill, it does not get far
         process = start(slow, given, tmp_path / "cache", 5)
-        process.join(0.02 + 0.011 * kills)
+        until(lambda done=done: len(embedder.embedded()) > done + 5, pause=0.001)
+        time.sleep(0.0005 * (kills % 16))
         process.kill()
         process.join()
         kills += 1
-        assert kills < 200
+    assert kills >= 10
     assert torch.equal(embed_all(embedder, given, tmp_path / "cache", chunk=5), truth(given))
-    assert len(embedder.embedded()) <= 60 + 5 * kills
+    assert len(embedder.embedded()) <= 300 + 5 * kills
     assert set(embedder.embedded()) == set(given)
 
 
@@ -93,7 +97,7 @@ def test_of_two_processes_at_once_one_works_and_both_have_it(embedder: Recording
     given = texts(60)
     both = [start(replace(embedder, pause=0.05), given, tmp_path / "cache", 5) for _ in range(2)]
     for process in both:
-        process.join(60)
+        process.join(HANGS)
         assert process.exitcode == 0
     assert embedder.embedded() == given
     assert torch.equal(embed_all(embedder, given, tmp_path / "cache", 5), truth(given))
@@ -103,15 +107,14 @@ def test_of_two_processes_at_once_one_works_and_both_have_it(embedder: Recording
 def test_a_process_waits_for_another_says_so_and_goes_on_when_that_is_killed(embedder: RecordingEmbedder, tmp_path: Path, capfd):
     given, said = texts(20), ""
     first = start(replace(embedder, hang_at=given[7]), given, tmp_path / "cache", 5)
-    while not shards(tmp_path):
-        time.sleep(0.02)
+    until(lambda: shards(tmp_path))
     second = start(embedder, given, tmp_path / "cache", 5)
-    while f"another process makes the embeddings in {next(tmp_path.glob('cache/*'))}; waiting for it" not in said:
+    while "which makes the embeddings, since" not in said:
         assert second.is_alive(), "it did not wait"
         time.sleep(0.02)
         said += capfd.readouterr().out
     first.kill()
-    second.join(60)
+    second.join(HANGS)
     assert second.exitcode == 0
     assert embedder.embedded() == given
 
@@ -119,7 +122,7 @@ def test_a_process_waits_for_another_says_so_and_goes_on_when_that_is_killed(emb
 def test_a_filled_cache_is_read_without_a_lock(embedder: RecordingEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """So that it may lie where nothing can be written."""
     embed_all(embedder, texts(20), tmp_path / "cache")
-    monkeypatch.setattr(kept_files.fcntl, "flock", lambda *args: pytest.fail("a lock was taken"))
+    monkeypatch.setattr(folder_lock.fcntl, "flock", lambda *args: pytest.fail("a lock was taken"))
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert torch.equal(embed_all(embedder, texts(20), tmp_path / "cache"), truth(texts(20)))
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
@@ -162,6 +165,41 @@ def test_a_foreign_file_in_a_shards_place_is_not_taken_for_it(embedder: Recordin
     save_file({"embeddings": torch.zeros(10, 3)}, mine[2])
     assert torch.equal(embed_all(embedder, given, tmp_path / "cache", chunk=10), truth(given))
     assert embedder.embedded() == given * 2
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_shared_cache_with_values_that_are_not_finite_is_not_trusted(embedder: RecordingEmbedder, tmp_path: Path, value: float, capsys):
+    """Although its digest is right: whoever made it may have had another version, or a broken one."""
+    given = texts(30)
+    embed_all(embedder, given, tmp_path / "cache", chunk=10)
+    path = shards(tmp_path)[1]
+    kept = load_file(path)["embeddings"]
+    kept[3, 0] = value
+    with safe_open(path, framework="pt") as file:
+        about = file.metadata()
+    save_file({"embeddings": kept}, path, metadata={**about, "values": embeddings._digest(kept)})
+    assert torch.equal(embed_all(embedder, given, tmp_path / "cache", chunk=10), truth(given))
+    assert f"{path} was cut short or altered; its embeddings are made again" in capsys.readouterr().out
+
+
+def test_a_cache_follows_no_links(embedder: RecordingEmbedder, tmp_path: Path):
+    """What they lead to is not written to, be it a shard or what is said of the cache; a lock that is a link is refused."""
+    given, thesis = texts(30), tmp_path / "thesis.tex"
+    thesis.write_text("two years of work")
+    embed_all(embedder, given, tmp_path / "cache", chunk=10)
+    place = next(tmp_path.glob("cache/*"))
+    for path in (shards(tmp_path)[1], place / "about.json"):
+        path.unlink()
+        path.symlink_to(thesis)
+    assert torch.equal(embed_all(embedder, given, tmp_path / "cache", chunk=10), truth(given))
+    assert json.loads((place / "about.json").read_text())["items"] == 30
+    assert not any(path.is_symlink() for path in place.iterdir())
+    shards(tmp_path)[1].unlink()
+    (place / ".lock").unlink()
+    (place / ".lock").symlink_to(thesis)
+    with pytest.raises(InputError, match="is a link, and a lock follows none"):
+        embed_all(embedder, given, tmp_path / "cache", chunk=10)
+    assert thesis.read_text() == "two years of work"
 
 
 def test_another_model_or_other_inputs_have_a_cache_of_their_own(embedder: RecordingEmbedder, tmp_path: Path):

@@ -15,6 +15,7 @@ import pytest
 
 from datamodules.files import AbsentFile, PublishedFile, find
 from errors import InputError
+from kept_files import SUFFIX
 
 CONTENT = b"votes of people" * 1000
 
@@ -59,7 +60,49 @@ def test_takes_one_member_out_of_an_archive_and_nothing_else(server, tmp_path: P
     file = PublishedFile("deep/votes.npy", digest(CONTENT), f"{url}/all.tar.gz", archive_sha256=digest(archive))
     assert find(tmp_path / "root", file).read_bytes() == CONTENT
     assert not list(tmp_path.rglob("outside"))
-    assert not list(tmp_path.rglob("*.part"))
+    assert not list(tmp_path.rglob(f".*{SUFFIX}"))
+
+
+def test_a_download_removes_what_killed_ones_left_and_nothing_of_the_users(server, tmp_path: Path):
+    _, url = server
+    mine = [tmp_path / "root" / name for name in ("thesis.part", "deep/songs.mp3.part", "deep/votes.npy.77.part", "deep/er/thesis.1.part")]
+    for path in mine:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("a person's")
+    (tmp_path / "root" / "deep" / f".votes.npy.0a1b2c3d{SUFFIX}").write_bytes(CONTENT[:9])
+    find(tmp_path / "root", PublishedFile("deep/votes.npy", digest(CONTENT), f"{url}/votes.npy"))
+    assert all(path.read_text() == "a person's" for path in mine)
+    assert {path.name for path in (tmp_path / "root" / "deep").iterdir()} == {
+        ".lock",
+        "er",
+        "songs.mp3.part",
+        "votes.npy",
+        "votes.npy.77.part",
+    }
+
+
+def test_archives_that_lie_there_are_used_and_neither_replaced_nor_deleted(server, tmp_path: Path):
+    """One that a person put there, whole, cut short, or with something else in it."""
+    folder, url = server
+    archive = (folder / "all.tar.gz").read_bytes()
+    tar = PublishedFile("deep/votes.npy", digest(CONTENT), f"{url}/all.tar.gz", archive_sha256=digest(archive))
+    with zipfile.ZipFile(folder / "all.zip", "w") as zipped:
+        zipped.writestr("v1/votes.npy", CONTENT)
+    zipped = PublishedFile("deep/votes.npy", digest(CONTENT), f"{url}/all.zip", member="v1/votes.npy")
+    for number, (file, content) in enumerate(
+        ((tar, archive), (tar, archive[:99]), (zipped, (folder / "all.zip").read_bytes()), (zipped, b"other"))
+    ):
+        mine = tmp_path / str(number) / "deep" / file.url.rsplit("/", 1)[1]
+        mine.parent.mkdir(parents=True)
+        mine.write_bytes(content)
+        if content == b"other":
+            with pytest.raises(AbsentFile, match=r"votes.npy is absent and .*deep/all.zip is no archive with v1/votes.npy"):
+                find(tmp_path / str(number), file)
+        else:
+            assert find(tmp_path / str(number), file).read_bytes() == CONTENT
+        assert mine.read_bytes() == content
+        assert {path.name for path in mine.parent.iterdir()} <= {".lock", mine.name, "votes.npy"}
+    assert find(tmp_path / "new", tar).with_name("all.tar.gz").read_bytes() == archive  # kept for other files that it holds
 
 
 def test_takes_one_member_out_of_a_zip_of_unknown_digest_and_checks_what_it_took(server, tmp_path: Path):

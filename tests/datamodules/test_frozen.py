@@ -11,9 +11,9 @@ from cli import main
 from datamodules import CIFAR10H, POPQUORN, CIFAR10HFrozen, Digits
 from errors import InputError
 from studies.configuration import resolve
+from studies.identity import run_name
 from studies.pack_job import build_members, run_pack
 from studies.packing import why_alone
-from studies.runs import run_name
 from studies.study import Run
 from tests.datamodules.small_embedder import CLASS_PATH, SmallEmbedder
 

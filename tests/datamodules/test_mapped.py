@@ -18,6 +18,7 @@ from datamodules.duplicates import first_equal
 from datamodules.mapped import MappedInputs, map_array, moments_of, refuse_unusual
 from datamodules.preparation import Moments
 from errors import InputError
+from tests.waiting import HANGS
 
 
 @pytest.fixture
@@ -163,7 +164,7 @@ def test_an_epoch_over_embeddings_that_do_not_fit_into_the_limit_of_memory(tmp_p
     write_much(tmp_path)
     process = multiprocessing.get_context("fork").Process(target=train_under_a_limit, args=(tmp_path,))  # with all imports done
     process.start()
-    process.join(300)
+    process.join(HANGS)
     process.kill()
     assert (tmp_path / "trained").exists()
     assert process.exitcode == 0

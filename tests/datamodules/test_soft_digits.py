@@ -24,9 +24,10 @@ from metrics.cartography import CORRECT, TARGET
 from studies.build import build_classifier
 from studies.comparable_runs import load_weights
 from studies.configuration import resolve
+from studies.identity import run_name
 from studies.pack_job import build_members, run_pack
 from studies.packing import jobs_of
-from studies.runs import best_checkpoint, run_name
+from studies.runs import best_checkpoint
 from studies.study import Run
 from tests.datamodules.test_soft_digits_table import small_table
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from dataclasses import replace
 from multiprocessing import get_context
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from safetensors import safe_open
+from safetensors.numpy import save
 
 from cli import main
 from datamodules import simulated_soft_digits
@@ -25,6 +28,7 @@ from datamodules.corpora.sources import mnist_source
 from datamodules.soft_digits_table import read_soft_digits
 from datamodules.tables import read_table
 from errors import InputError
+from kept_files import SUFFIX
 from tests.conftest import SMALL_CORPUS
 from tests.datamodules.corpora.test_sources import write_ambiguous, write_ardis
 
@@ -125,7 +129,7 @@ def _build_and_die(place: Place, at: int) -> None:
         written.append(path)
         if len(written) == at:
             path.parent.mkdir(exist_ok=True)
-            path.with_name(path.name + ".part").write_bytes(content[: len(content) // 2])
+            path.with_name(f".{path.name}.0a1b2c3d{SUFFIX}").write_bytes(content[: len(content) // 2])
             os.kill(os.getpid(), signal.SIGKILL)
         write(path, content)
 
@@ -146,6 +150,29 @@ def test_a_finished_corpus_is_taken_as_it_is_and_an_altered_one_made_again(small
     with monkeypatch.context() as patch:
         patch.setattr(building, "mnist_source", lambda root: pytest.fail("MNIST was read"))
         simulated_soft_digits.stand_in(str(small_mnist), 6, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("map-mnist", lambda kept: {**kept, "confidence": kept["confidence"][:-1]}),
+        ("map-mnist", lambda kept: {**kept, "confidence": np.full_like(kept["confidence"], np.nan)}),
+        ("classifier", lambda kept: {name: array.ravel() for name, array in kept.items()}),
+        ("interpolated", lambda kept: {"images": kept["images"]}),
+    ],
+    ids=["another shape", "not finite", "weights of another shape", "arrays that are absent"],
+)
+def test_a_stage_of_somebody_elses_cache_that_cannot_be_is_made_again(small_mnist: Path, tmp_path: Path, name: str, change):
+    """Although its key and its digest are right."""
+    whole, place = small_mnist / "soft-digits-simulated", Place(str(small_mnist), tmp_path / "out")
+    shutil.copytree(whole / "stages", place.out / "stages")
+    path = place.out / "stages" / f"{name}.safetensors"
+    with safe_open(path, framework="numpy") as file:
+        key, kept = json.loads(file.metadata()["about"])["key"], {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    altered = change(kept)
+    path.write_bytes(save(altered, metadata={"about": json.dumps({"key": key, "values": stages._digest(altered)})}))
+    build_corpus(SMALL_CORPUS, place)
+    assert files_of(place.out) == {name: content for name, content in files_of(whole).items() if not name.startswith("judged")}
 
 
 @FORK

@@ -1,0 +1,120 @@
+"""What a run was trained on, in a few digests of decoded values: the votes, the items and their split.
+
+A file that is saved again with the same content has the same fingerprint. Inputs that are larger than memory are not read for it: they are told by the size and
+time of their file and by blocks of it.
+"""
+
+import json
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import xxhash
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from datamodules.mapped import MappedInputs
+from datamodules.votes import VoteTable
+
+BLOCKS = 64  # of a file that is larger than memory
+BLOCK = 1 << 16  # bytes of one
+ITEMS = 16  # of a dataset of single inputs
+
+Fingerprint = dict[str, dict[str, Any]]  # by part: where it came from, its digest and, of a file, its size and time
+
+
+def digest_of_values(*values: np.ndarray) -> str:
+    """Equal for arrays of equal shape, kind and numbers.
+
+    >>> digest_of_values(np.array([1, 2])) == digest_of_values(np.array([1, 2]).copy()) != digest_of_values(np.array([2, 1]))
+    True
+    """
+    digest = xxhash.xxh3_128()
+    for array in values:
+        digest.update(json.dumps([array.dtype.str, *array.shape]).encode())
+        digest.update(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
+    return digest.hexdigest()
+
+
+def digest_of_votes(votes: VoteTable) -> str:
+    return digest_of_values(votes.probs if votes.counts is None else votes.counts)
+
+
+def digest_of_items(items: Any) -> dict[str, Any]:
+    """Of texts, of a tensor, of a file that stays on disk, or of a dataset of single inputs, some of which are looked at."""
+    if isinstance(items, MappedInputs):
+        return _of_mapped(items)
+    if isinstance(items, Tensor):
+        return {"digest": digest_of_values(items.detach().cpu().numpy())}
+    if isinstance(items, Dataset):
+        some = np.linspace(0, len(items) - 1, min(ITEMS, len(items))).astype(int)  # pyright: ignore[reportArgumentType]
+        return {"digest": digest_of_values(np.array(len(items)), *(np.asarray(items[int(row)]) for row in some))}  # pyright: ignore[reportArgumentType]
+    encoded = [text.encode(errors="surrogatepass") for text in items]
+    lengths = np.fromiter(map(len, encoded), np.int64)
+    return {"digest": digest_of_values(lengths, np.frombuffer(b"".join(encoded), np.uint8))}
+
+
+def _of_mapped(inputs: MappedInputs) -> dict[str, Any]:
+    values, rows, file = inputs.stored
+    if file is None:
+        return {"digest": digest_of_values(values, rows)}
+    about = os.stat(file)
+    plain = values.reshape(-1).view(np.uint8)  # still in its file
+    starts = np.linspace(0, max(0, len(plain) - BLOCK), BLOCKS).astype(int)
+    blocks = [plain[start : start + BLOCK] for start in np.unique(starts)]
+    time = datetime.fromtimestamp(about.st_mtime_ns // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"digest": digest_of_values(np.array(values.shape), rows, *blocks), "size": about.st_size, "time": time}
+
+
+def fingerprint(data: Any, labels: VoteTable | None = None) -> Fingerprint:
+    """Of a datamodule that is set up; `labels` is what it trains on, where that is not what it is judged by."""
+    corpus = data.corpus
+    items = corpus.items or digest_of_items(corpus.inputs)
+    splits = [np.asarray(corpus.splits[name], np.int64) for name in ("train", "val", "test")]
+    parts: Fingerprint = {
+        "votes": {"source": corpus.votes.source, "digest": digest_of_votes(corpus.votes)},
+        "items": {"source": data.items_source, **items},
+        "split": {"source": f"the split of {data.name}", "digest": digest_of_values(*splits)},
+    }
+    return parts if labels is None or labels is corpus.votes else parts | fingerprint_of_labels(labels)
+
+
+def fingerprint_of_labels(labels: VoteTable) -> Fingerprint:
+    return {"labels": {"source": labels.source, "digest": digest_of_votes(labels)}}
+
+
+def fingerprint_at_hand(data: Any) -> Fingerprint:
+    """Votes and items of a datamodule that is not set up, without embedding anything."""
+    account = data.account()
+    return {
+        "votes": {"source": account.votes.source, "digest": digest_of_votes(account.votes)},
+        "items": {"source": data.items_source, **digest_of_items(account.items)},
+    }
+
+
+def difference(trained_on: Fingerprint, now: Fingerprint) -> str | None:
+    """What has changed, as a clause; None where nothing has that both know of.
+
+    >>> difference({"votes": {"source": "votes.csv", "digest": "a1"}}, {"votes": {"source": "votes.csv", "digest": "b2"}})
+    'the votes in votes.csv are not those that it was trained on'
+    """
+    for part in ("votes", "labels", "items", "split"):
+        before, after = trained_on.get(part), now.get(part)
+        if before is None or after is None:
+            continue
+        told = {name: value for name, value in after.items() if name != "source"}
+        if told == {name: before.get(name) for name in told}:
+            continue
+        if told["digest"] == before.get("digest") and told.get("size") == before.get("size"):
+            return (
+                f"{after['source']} was written again since it was trained on (a file of this size is told by its time as well; if it is the same file, "
+                f"give it its time back with: touch -d {before.get('time')} {after['source']})"
+            )
+        where = f" in {after['source']}" if part != "split" else ""
+        return (
+            f"the {part}{where} are not those that it was trained on"
+            if part != "split"
+            else f"{after['source']} is not the one that it was trained on"
+        )
+    return None
