@@ -8,6 +8,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from callbacks.figure_text import TITLE, as_typed
 from callbacks.uncertainty_figures import BLUE, GREY, ORANGE
 from metrics.cartography import DataMap, uncertainty_correlations
 
@@ -43,11 +44,11 @@ def draw_data_map(found: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray
         ScalarMappable(scale, COLORS),
         cax=figure.add_axes((0.25, 0.12, 0.5, 0.025)),
         orientation="horizontal",
-        label=f"human uncertainty: {uncertainty_name}",
+        label=f"human uncertainty: {as_typed(uncertainty_name)}",
     )
     rho = {name: uncertainty_correlations(found, uncertainty)[f"{name}_spearman"] for name in ("confidence", "variability")}
     said = ", ".join(f"{name} {'not defined' if np.isnan(value) else f'{value:.2f}'}" for name, value in rho.items())
-    figure.suptitle(f"{title}\nSpearman with human uncertainty: {said}", fontsize=9)
+    figure.suptitle(f"{as_typed(title, TITLE)}\nSpearman with human uncertainty: {said}", fontsize=9)
     return figure
 
 

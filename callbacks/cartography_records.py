@@ -12,9 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from datamodules.tables import refuse_too_many_rows
 from errors import InputError
+from kept_files import naming
 
 HEAD, ROWS = 2, 3
+ROUNDING = 1e-4
 
 
 def record_path(folder: Path, split: str) -> Path:
@@ -25,7 +28,9 @@ def write_epoch(path: Path, epoch: int, values: np.ndarray) -> None:
     """Put an epoch's values [3, items] in their place, and drop what an earlier attempt left behind it."""
     record = np.concatenate([[epoch + 1, values.shape[1]], values.ravel()]).astype("<f4").tobytes()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as stream:
+    if path.is_symlink():
+        raise InputError(f"{path} is a link, and a run writes to files of its own alone; remove the link.")
+    with naming(path), open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b") as stream:
         stream.seek(epoch * len(record))
         stream.write(record)
         stream.truncate()
@@ -61,7 +66,20 @@ def read_run(folder: Path, split: str = "train") -> tuple[np.ndarray, np.ndarray
     """The item numbers and the record of a tested run: what `metrics.cartography.map_across_runs` takes from each seed."""
     path = folder / f"cartography_{split}.parquet"
     try:
+        refuse_too_many_rows(pq.read_metadata(path).num_rows, path)
         items = pq.read_table(path, columns=["index"])["index"].combine_chunks().cast(pa.int64()).to_numpy()
+    except InputError:
+        raise
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise InputError(f"{path} cannot be read as a run's data map; test this run again.") from error
-    return items, read_epochs(record_path(folder, split), len(items))
+    if len(items) and (items[0] < 0 or (np.diff(items) <= 0).any()):
+        raise InputError(f"{path} has other numbers of items than ascending ones; test this run again.")
+    records = read_epochs(record_path(folder, split), len(items))
+    for epoch in records:  # a record may be larger than memory
+        if not np.isfinite(epoch).all():
+            raise InputError(f"{record_path(folder, split)} holds values that are not finite numbers; train this run again.")
+        if not ((epoch > -ROUNDING) & (epoch < 1 + ROUNDING)).all():
+            raise InputError(
+                f"{record_path(folder, split)} holds values that are no probabilities; it was altered, so train this run again."
+            )
+    return items, records

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -78,11 +79,11 @@ class DataCartography(Probe):
         notes = [f"DataCartography: {name} is not defined, because one of the two is the same for all items." for name in undefined]
         crowd = " (simulated annotators)" if data.simulated else ""
         when = f"the last {self.last} epochs" if self.last else "all epochs"
-        title = f"{type(data).__name__}{crowd}: {self.split} items over {when}"
-        figure = draw_data_map(found, uncertainty, unanimous, title, name)
+        title = f"{data.name}{crowd}: {self.split} items over {when}"
+        picture = partial(draw_data_map, found, uncertainty, unanimous, title, name)
         table = item_table(rows, found, uncertainty, unanimous)
         file = f"cartography_{self.split}"
-        return Findings({n: v for n, v in metrics.items() if n not in undefined}, {file: figure}, items={file: table}, notes=notes)
+        return Findings({n: v for n, v in metrics.items() if n not in undefined}, {file: picture}, items={file: table}, notes=notes)
 
     def _map(self, items: int) -> DataMap | str:
         """The map, or why there is none."""

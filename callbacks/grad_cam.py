@@ -1,5 +1,6 @@
 """Which parts of an image speak for a class: Grad-CAM maps (Selvaraju et al. 2017), a panel of them, and how alike those of two networks are."""
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -45,18 +46,19 @@ class GradCAM(Probe):
         assert data.corpus is not None
         mean, std = (torch.tensor(values, device=inputs.device).reshape(-1, 1, 1) for values in (data.corpus.mean, data.corpus.std))
         crowd = " (simulated annotators)" if data.simulated else ""
-        figure = draw_panel(
+        picture = partial(
+            draw_panel,
             (inputs * std + mean).cpu(),
             maps.cpu(),
             data.annotator_probs[torch.from_numpy(rows)].cpu(),
             probs.cpu(),
             rows,
-            f"{type(data).__name__}{crowd}: Grad-CAM of {name_of(classifier.network, layer)}, for the "
+            f"{data.name}{crowd}: Grad-CAM of {name_of(classifier.network, layer)}, for the "
             + ("annotators' majority class" if self.explain == "majority" else "predicted class"),
         )
         blank = int((maps.flatten(1).amax(1) == 0).sum())
         note = f"GradCAM: of the {len(rows)} maps shown, {blank} are zero everywhere: nothing at that layer speaks for the class."
-        return Findings(figures={"grad_cam": figure}, notes=[note] if blank else [])
+        return Findings(figures={"grad_cam": picture}, notes=[note] if blank else [])
 
     def _look(self, network: Network, layer: nn.Module, data: VoteDataModule, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs, maps and predicted distributions of these items, in their order, on every rank."""

@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from torch import Tensor
 
+from callbacks.figure_text import TITLE, as_typed
+
 PER_LINE = 4  # items side by side
 COLORS = matplotlib.colormaps["viridis"]  # reads the same for the colour-blind and in grey
 
@@ -19,7 +21,7 @@ def draw_panel(images: Tensor, maps: Tensor, annotators: Tensor, model: Tensor, 
     """
     lines = -(-len(images) // PER_LINE)
     figure = Figure(figsize=(9.2, 0.9 + 1.65 * lines), layout=ConstrainedLayoutEngine(wspace=0.08), dpi=150)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(as_typed(title, TITLE), fontsize=10)
     grid = figure.subplots(lines, PER_LINE, squeeze=False)
     for axes in grid.flat:
         axes.set_axis_off()

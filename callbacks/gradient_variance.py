@@ -5,11 +5,14 @@ bias is the outer product of q - e_y and (h, 1). Over y ~ p its total variance (
 Proposition 1 of "Same Target, Different Basins" with the last layer's Jacobian.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from callbacks.figure_text import TITLE, as_typed
 from callbacks.probe import Findings, Probe
 from callbacks.ranks import gather_over_ranks
 from callbacks.uncertainty_figures import BLUE, GREY, ORANGE
@@ -82,8 +85,8 @@ class GradientVariance(Probe):
             "gradient_variance_gap": relative_gap(sampled, exact),
         }
         crowd = " (simulated annotators)" if data.simulated else ""
-        figure = draw_variance(entropy, exact, sampled, self.draws, f"{type(data).__name__}{crowd}: test items")
-        return Findings(metrics, {"gradient_variance": figure})
+        picture = partial(draw_variance, entropy, exact, sampled, self.draws, f"{data.name}{crowd}: test items")
+        return Findings(metrics, {"gradient_variance": picture})
 
 
 @torch.no_grad()
@@ -131,6 +134,6 @@ def draw_variance(entropy: Tensor, exact: Tensor, sampled: Tensor, draws: int, t
         axes.plot([x for x, _ in means], [y for _, y in means], color=color, label=f"{label}; Spearman {rho:.3f}", **style)
     axes.set(xlabel="annotators' entropy (nats)", ylabel="variance of the last-layer gradient\nover sampled labels")
     axes.set_ylim(0, 1.25 * exact.max().item() or 1.0)  # room for the legend
-    axes.set_title(title, fontsize=9)
+    axes.set_title(as_typed(title, TITLE), fontsize=9)
     axes.legend(loc="upper left", frameon=False, fontsize=8)
     return figure

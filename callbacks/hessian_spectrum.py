@@ -1,6 +1,7 @@
 """How sharp the basin is that training ended in: the Hessian's extreme eigenvalues, trace and density, by Hessian-vector products alone."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -142,7 +143,7 @@ class HessianSpectrum(Probe):
             self._report(findings, suffix, spectra[suffix], len(rows))
         drawn = {suffix: spectrum for suffix, spectrum in spectra.items() if spectrum.spaces}
         if drawn:
-            findings.figures["hessian_density"] = _picture(drawn, {suffix: len(rows) for suffix, rows in slices.items()})
+            findings.figures["hessian_density"] = partial(_picture, drawn, {suffix: len(rows) for suffix, rows in slices.items()})
         return findings
 
     def _spectrum(self, classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray) -> Spectrum:

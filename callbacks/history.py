@@ -7,13 +7,14 @@ from typing import Any
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
-from callbacks.results import read_json
+from callbacks.read_json import is_number, read_json
 from errors import InputError
 from kept_files import write_atomically
 
 Epochs = list[
     dict[str, float]
 ]  # of each epoch: its number, learning rate, train/loss, all val/ scores, and those of train/ and test/ that EpochScores adds
+MOST_EPOCHS = 10**9
 
 
 class History(Callback):
@@ -21,6 +22,8 @@ class History(Callback):
 
     The list is kept in checkpoints, which are made at the ends of epochs, so that an interrupted run ends with the same file as one that was not.
     """
+
+    changes_training = False
 
     def __init__(self):
         self.epochs: Epochs = []
@@ -75,4 +78,6 @@ def read_history(folder: Path) -> Epochs | None:
 
 
 def _is_epoch(entry: Any) -> bool:
-    return isinstance(entry, dict) and "epoch" in entry and all(type(value) in (int, float) for value in entry.values())
+    if not isinstance(entry, dict) or not all(map(is_number, entry.values())):
+        return False
+    return 0 <= entry.get("epoch", -1) < MOST_EPOCHS and entry["epoch"] == int(entry["epoch"])

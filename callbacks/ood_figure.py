@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from callbacks.figure_text import TITLE, as_typed
 from callbacks.uncertainty_figures import BLUE, ORANGE
 from metrics import detection
 
@@ -33,8 +34,8 @@ def draw_scores(title: str, outside_name: str, scores: dict[str, tuple[Tensor, T
         # what lies beyond the ends is counted in the outermost bins: a few far items would squeeze all others into one
         shares = [np.histogram(values.clip(edges[0], edges[-1]), edges)[0] / len(values) for values in (known, foreign)]
         panel.stairs(shares[0], edges, color=BLUE, fill=True, alpha=0.45, label=f"test items ({len(known):,})")
-        panel.stairs(shares[1], edges, color=ORANGE, linewidth=1.6, label=f"{outside_name} ({len(foreign):,})")
-        panel.set_title(f"{name}: AUROC {detection.auroc(inside, outside).item():.3f}", fontsize=9)
+        panel.stairs(shares[1], edges, color=ORANGE, linewidth=1.6, label=f"{as_typed(outside_name)} ({len(foreign):,})")
+        panel.set_title(f"{as_typed(name)}: AUROC {detection.auroc(inside, outside).item():.3f}", fontsize=9)
         panel.set_xlabel(axis, fontsize=8)
         panel.tick_params(labelsize=7)
         if np.allclose(np.diff(edges), edges[1] - edges[0]):
@@ -45,7 +46,7 @@ def draw_scores(title: str, outside_name: str, scores: dict[str, tuple[Tensor, T
         panel.set_axis_off()
     for panel in panels[: len(scores) : columns]:
         panel.set_ylabel("share of items", fontsize=8)
-    figure.suptitle(f"{title}, OOD scores (higher: more foreign)", fontsize=9)
+    figure.suptitle(f"{as_typed(title, TITLE)}, OOD scores (higher: more foreign)", fontsize=9)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from randomness import some_of
 LOGIT_SCORES = {"msp": detect.msp, "energy": detect.energy, "entropy": detect.entropy, "margin": detect.margin}
 FITTED_SCORES = ("knn", "mahalanobis", "vim")
 SCORES = (*LOGIT_SCORES, "odin", *FITTED_SCORES)
+LONGEST = 100  # bytes of a set's name, which becomes part of a file's
 METRICS = {"auroc": detection.auroc, "aupr": detection.aupr, "fpr95": detection.fpr95}
 
 Score = Callable[[Outputs], Tensor]
@@ -110,7 +112,7 @@ class OODScores(Probe):
             outside = _evaluate(scores, one_pass(classifier, foreign_loader(inputs, data), odin), name)
             pairs = {score: (inside[score], outside[score]) for score in scores}
             findings.metrics |= {f"{name}_{key}_{score}": of(*pair).item() for score, pair in pairs.items() for key, of in METRICS.items()}
-            findings.figures[f"ood_{name}"] = draw_scores(_title(data), name, pairs)
+            findings.figures[f"ood_{name}"] = partial(draw_scores, _title(data), name, pairs)
         return findings
 
     def _fit(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> dict[str, Score]:
@@ -167,7 +169,7 @@ def _absence(source: str, root: str) -> str | None:
 
 def _title(data: VoteDataModule) -> str:
     crowd = " (simulated annotators)" if data.simulated else ""
-    return f"{type(data).__name__}{crowd}"  # not the delivery: members of a pack share their data
+    return f"{data.name}{crowd}"  # not the delivery: members of a pack share their data
 
 
 def _evaluate(scores: dict[str, Score], seen: Outputs, what: str) -> dict[str, Tensor]:
@@ -187,6 +189,10 @@ def _check_names(option: str, names: list[str]) -> None:
         if not re.fullmatch(r"\w+", name):
             raise InputError(
                 f"OODScores's {option} hold the name '{name}'; it goes into metrics, so it must be made of letters, digits and underscores."
+            )
+        if len(name.encode()) > LONGEST:
+            raise InputError(
+                f"OODScores's {option} hold the name {name[:30]}…, of {len(name.encode())} bytes; it names files, so it must be at most {LONGEST} bytes long."
             )
         if names.count(name) > 1:
             raise InputError(f"OODScores's {option} name {name} twice; give each a name of its own.")

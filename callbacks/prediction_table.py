@@ -12,9 +12,14 @@ from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 from torchmetrics.utilities import dim_zero_cat
 
-from errors import InputError
+from callbacks.results import output_folder
+from datamodules.tables import MOST_ROWS, refuse_too_many_rows
+from errors import InputError, name_rows
 from kept_files import write_atomically
 from metrics import AllItems, functional
+
+WHO = ("model", "annotators")
+ROUNDING = 1e-4  # of sums over up to thousands of classes, in single precision
 
 
 class _IndexedItems(AllItems):
@@ -35,6 +40,8 @@ class _IndexedItems(AllItems):
 class PredictionTable(Callback):
     """Writes `predictions.parquet`: index, split, model_0.., annotators_0.., both entropies, predicted and majority class."""
 
+    changes_training = False
+
     def __init__(self):
         self._items = _IndexedItems()
 
@@ -48,8 +55,10 @@ class PredictionTable(Callback):
         probs, target_probs, index = (values.cpu() for values in self._items.compute())
         if not trainer.is_global_zero:
             return
-        path = write_predictions(Path(trainer.default_root_dir), probs, target_probs, index, trainer.datamodule.corpus.splits)  # pyright: ignore
-        print(f"{len(index)} items written to {path}")
+        data, folder = trainer.datamodule, output_folder(trainer)  # pyright: ignore[reportAttributeAccessIssue]
+        items = len(data.annotator_probs)
+        path = write_predictions(folder, probs, target_probs, index, data.corpus.splits)
+        print(f"{len(index)} of {items} items written to {path}")
 
 
 def write_predictions(folder: Path, probs: Tensor, target_probs: Tensor, index: Tensor, splits: dict[str, np.ndarray]) -> Path:
@@ -68,7 +77,7 @@ def prediction_table(probs: Tensor, target_probs: Tensor, index: Tensor, splits:
     >>> table.column_names
     ['index', 'split', 'model_0', 'model_1', 'annotators_0', 'annotators_1', 'model_entropy', 'annotator_entropy', 'predicted', 'majority']
     """
-    split = np.full(int(index.max()) + 1, "", dtype="<U5")
+    split = np.full(1 + max(int(index.max()), *(int(rows.max(initial=0)) for rows in splits.values())), "", dtype="<U5")
     for name in ("train", "val", "test"):
         split[splits.get(name, np.array([], dtype=int))] = name
     columns = {"index": index, "split": split[index.numpy()]}
@@ -80,26 +89,53 @@ def prediction_table(probs: Tensor, target_probs: Tensor, index: Tensor, splits:
 
 
 def read_predictions(folder: Path, split: str) -> pa.Table:
-    """What `predict` wrote of a run's items of this split."""
+    """What `predict` wrote of a run's items of this split: every item once, with distributions of model and annotators. Anything else is refused."""
     path = folder / "predictions.parquet"
     try:
+        refuse_too_many_rows(pq.read_metadata(path).num_rows, path)
         table = pq.read_table(path, filters=[("split", "=", split)])
         table.validate(full=True)
+    except InputError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read; run predict again.") from error
-    classes = sum(name.startswith("model_") and name[6:].isdigit() for name in table.column_names)
-    numbers = ["index", *(f"{kind}_{k}" for kind in ("model", "annotators") for k in range(classes))]
-    if classes < 2 or not all(table.column_names.count(name) == 1 and _is_number(table.schema.field(name).type) for name in numbers):
+    names = table.column_names
+    numbers = ["index", *(f"{who}_{k}" for who in WHO for k in range(number_of_classes(table)))]
+    if number_of_classes(table) < 2 or not all(names.count(name) == 1 and _is_number(table.schema.field(name).type) for name in numbers):
         raise InputError(f"{path} has other columns than predictions have; run predict again.")
     if any(table[name].null_count for name in numbers):
         raise InputError(f"{path} has places without a value; run predict again.")
-    return table
+    index = table["index"].to_numpy()
+    if not pa.types.is_integer(table["index"].type) or not len(index) or index.min() < 0 or index.max() > MOST_ROWS:
+        raise InputError(f"{path} has no whole numbers of {split} items in its column index; run predict again.")
+    if len(np.unique(index)) < len(index):
+        raise InputError(f"{path} has an item of {split} more than once; run predict again.")
+    for who in WHO:
+        bad = np.flatnonzero(~are_distributions(class_probs(table, who).astype(np.float64)))
+        if len(bad):
+            raise InputError(
+                f"{path} has no distribution over classes in {who}_0 and so on for {split} {name_rows(bad)}; run predict again."
+            )
+    return table.set_column(names.index("index"), "index", table["index"].cast(pa.int64()))
+
+
+def number_of_classes(table: pa.Table) -> int:
+    return sum(name.startswith("model_") and name[6:].isdigit() for name in table.column_names)
 
 
 def class_probs(table: pa.Table, who: str) -> np.ndarray:
     """The distributions [N, K] of model or annotators in a table of predictions."""
-    classes = sum(name.startswith("model_") and name[6:].isdigit() for name in table.column_names)
-    return np.column_stack([table[f"{who}_{k}"].to_numpy() for k in range(classes)])
+    return np.column_stack([table[f"{who}_{k}"].to_numpy() for k in range(number_of_classes(table))])
+
+
+def are_distributions(rows: np.ndarray) -> np.ndarray:
+    """Whether each row has no number below 0 and the sum 1, but for rounding.
+
+    >>> are_distributions(np.array([[0.25, 0.75], [0.5, 0.6], [-0.5, 1.5], [np.nan, 1.0]])).tolist()
+    [True, False, False, False]
+    """
+    with np.errstate(invalid="ignore", over="ignore"):  # what is no number, or beyond all numbers, is no distribution either
+        return (rows >= 0).all(1) & (abs(rows.sum(1) - 1) < ROUNDING)
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-from lightning import Callback, LightningModule, Trainer
-from lightning.pytorch.loggers import TensorBoardLogger
-from matplotlib.figure import Figure
+from lightning import LightningModule, Trainer
 
 from callbacks.as_found import as_found
+from callbacks.drawing import Draws, Picture, draw_pictures
+from callbacks.results import output_folder
 from datamodules import VoteDataModule
 from errors import InputError
 from kept_files import write_atomically
@@ -26,17 +26,18 @@ class Findings:
     """What a probe found: numbers for `results.json`, pictures, plain data for files of its own, and what a reader must know about them."""
 
     metrics: dict[str, float] = field(default_factory=dict)
-    figures: dict[str, Figure] = field(default_factory=dict)  # by file name, without its ending
+    figures: dict[str, Picture] = field(default_factory=dict)  # by file name, without its ending; drawn when the numbers are safe
     tables: dict[str, Any] = field(default_factory=dict)  # the same; written as JSON
     items: dict[str, pa.Table] = field(default_factory=dict)  # the same, of one row per item; written as parquet
     notes: list[str] = field(default_factory=list)  # one sentence each: what is absent, what did not converge
 
     def write(self, folder: Path) -> None:
-        """Pictures to `figures/NAME.png` and tables to `NAME.json` or `NAME.parquet` in a run's folder."""
-        for name, figure in self.figures.items():
-            path = folder / "figures" / f"{name}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(path)
+        """Tables, then pictures to `figures/NAME.png` in a run's folder; what could not be drawn is added to the notes."""
+        self.write_tables(folder)
+        self.notes += draw_pictures(self.figures, folder)
+
+    def write_tables(self, folder: Path) -> None:
+        """Tables alone, to `NAME.json` or `NAME.parquet` in a run's folder."""
         for name, table in self.tables.items():
             write_atomically(folder / f"{name}.json", json.dumps(table) + "\n")
         for name, rows in self.items.items():
@@ -45,11 +46,13 @@ class Findings:
             write_atomically(folder / f"{name}.parquet", content.getvalue())
 
 
-class Probe(Callback, ABC):
+class Probe(Draws, ABC):
     """A callback that measures a trained classifier on its datamodule, after a test, and changes nothing in either.
 
     `measure` knows no Trainer, so that it also serves the members of a pack and anybody's own script.
     """
+
+    changes_training = False
 
     notes: list[str]  # of the last test; `Results` keeps them beside the metrics
     folder: Path | None = None  # of the run that is examined, where it has one
@@ -75,10 +78,6 @@ class Probe(Callback, ABC):
         self.notes = findings.notes
         numbers = {f"test/{name}": torch.tensor(value, dtype=torch.float64) for name, value in findings.metrics.items()}
         pl_module.log_dict(numbers, sync_dist=True)
-        if not trainer.is_global_zero:
-            return
-        findings.write(Path(trainer.default_root_dir))
-        for logger in trainer.loggers:
-            if isinstance(logger, TensorBoardLogger):
-                for name, figure in findings.figures.items():
-                    logger.experiment.add_figure(f"test/{name}", figure, trainer.current_epoch, close=False)
+        self.pictures = findings.figures
+        if trainer.is_global_zero:
+            findings.write_tables(output_folder(trainer))

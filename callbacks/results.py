@@ -1,18 +1,31 @@
-"""What a test measured, as `results.json` in the run's directory and as a table on the terminal."""
+"""What a test measured, as `results.json` in the run's directory and as a table on the terminal.
+
+Only a test of all items, of a finished training, by that run's own best checkpoint becomes `results.json`. Any other look at a model is a preview: it goes to a folder of
+its own, as `preview.json`, and nothing ever takes it for a result.
+"""
 
 import dataclasses
 import json
 import platform
+from collections.abc import Callable
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from lightning import Callback, LightningModule, Trainer
-from rich.console import Console
 from rich.table import Table
 
+from callbacks.drawing import Draws
+from callbacks.earlier_runs import training_by_evidence
+from callbacks.ranks import sum_over_ranks
+from callbacks.read_json import read_json
+from callbacks.results_kinds import are_results
+from callbacks.terminal import plain_console
+from callbacks.training_record import FILE, TrainingRecord, as_training
 from kept_files import write_atomically
 
 PACKAGES = ("torch", "lightning", "torchvision", "torchmetrics", "numpy", "scipy", "relplot")
@@ -20,6 +33,28 @@ PACKAGES = ("torch", "lightning", "torchvision", "torchmetrics", "numpy", "scipy
 
 class Results(Callback):
     """Writes every metric of a test, with seed, delivery, dataset and versions, so that a run explains itself."""
+
+    changes_training = False
+
+    def __init__(self, preview: str = "", folder: Path | None = None, probes: list[dict[str, Any]] | None = None):
+        """
+        Args:
+            preview: Why what this test finds is no result, in words; empty where it is one.
+            folder: Where a preview is written.
+            probes: The options of the probes that are measured, which are kept beside the numbers.
+        """
+        self.preview, self.folder, self.probes = preview, folder, probes or []
+        self.notes: list[str] = []
+        self._scored = 0
+
+    def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._scored = 0
+
+    def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, *batch: Any) -> None:
+        self._scored += len(outputs.index)
+
+    def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._scored = int(sum_over_ranks(torch.tensor(self._scored, device=pl_module.device)))
 
     def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not trainer.is_global_zero:
@@ -33,9 +68,46 @@ class Results(Callback):
         targets = getattr(data, "targets", None)
         about = describe_run(data, data.delivery, data.votes_per_item, pl_module.network, folder, trainer.ckpt_path, targets)
         notes = [note for callback in trainer.callbacks for note in getattr(callback, "notes", [])]  # pyright: ignore[reportAttributeAccessIssue]
-        results = {**about, "metrics": dict(sorted(metrics.items())), "notes": notes}
-        write_results(folder, results)
-        print_table(results, folder / "results.json")
+        results = results_of_test(about, read_training(folder), self._scored, self.probes, metrics, notes)
+        out = output_folder(trainer)
+        path = out / "results.json"
+        if self.preview or self._scored < about["test_items"]:
+            results["preview"] = self.preview or f"{self._scored} of {about['test_items']} items were scored"
+            path = out / "preview.json"
+        else:
+            results = with_earlier(results, read_results(folder))
+        drawing = [callback for callback in trainer.callbacks if isinstance(callback, Draws)]  # pyright: ignore[reportAttributeAccessIssue]
+        print_table(
+            write_before_drawing(path, results, lambda: [note for callback in drawing for note in callback.draw(trainer, out)]), path
+        )
+
+
+def with_earlier(results: dict[str, Any], earlier: dict[str, Any] | None) -> dict[str, Any]:
+    """Results with what an earlier test of the same run measured by other probes: a test without them takes nothing away.
+
+    >>> probe, other = {"class_path": "callbacks.OODScores"}, {"class_path": "callbacks.GradCAM"}
+    >>> earlier = {"metrics": {"kl": 0.3, "ood": 0.9}, "probes": [probe], "notes": ["a"]}
+    >>> with_earlier({"metrics": {"kl": 0.3, "cam": 0.1}, "probes": [other], "notes": []}, earlier)
+    {'metrics': {'cam': 0.1, 'kl': 0.3, 'ood': 0.9}, 'probes': [{'class_path': 'callbacks.OODScores'}, {'class_path': 'callbacks.GradCAM'}], 'notes': ['a']}
+    """
+    if earlier is None:
+        return results
+    measured = {probe["class_path"] for probe in results["probes"]}
+    kept = [probe for probe in earlier.get("probes", []) if probe["class_path"] not in measured]
+    if not kept:
+        return results
+    return {
+        **results,
+        "metrics": dict(sorted({**earlier["metrics"], **results["metrics"]}.items())),
+        "probes": kept + results["probes"],
+        "notes": list(dict.fromkeys([*earlier["notes"], *results["notes"]])),
+    }
+
+
+def output_folder(trainer: Trainer) -> Path:
+    """Where what a test or prediction leaves is written: the run's folder, or that of a preview."""
+    previews = [callback.folder for callback in trainer.callbacks if isinstance(callback, Results)]  # pyright: ignore[reportAttributeAccessIssue]
+    return next((folder for folder in previews if folder is not None), Path(trainer.default_root_dir))
 
 
 def describe_run(
@@ -44,7 +116,7 @@ def describe_run(
     """All of a run that its numbers depend on and that fits in a few lines."""
     return {
         "run": folder.name,
-        "dataset": type(data).__name__,
+        "dataset": data.name,
         "simulated_annotators": data.simulated,
         "embedder": getattr(data, "embedder_name", None),  # of frozen inputs
         "delivery": describe_value(delivery),
@@ -62,6 +134,20 @@ def describe_run(
     }
 
 
+def results_of_test(
+    about: dict[str, Any],
+    training: TrainingRecord | None,
+    scored: int,
+    probes: list[dict[str, Any]],
+    metrics: dict[str, float],
+    notes: list[str],
+) -> dict[str, Any]:
+    """All that `results.json` says, in its order."""
+    ended = asdict(training) if training else None
+    rest = {"probes": probes, "metrics": dict(sorted(metrics.items())), "notes": notes}
+    return {**about, "scored_items": scored, "training": ended, **rest}
+
+
 @cache
 def _versions() -> dict[str, str]:
     """Read once: looking through the installed packages would cost a pack a fifth of what it spends on each result."""
@@ -69,39 +155,50 @@ def _versions() -> dict[str, str]:
 
 
 def write_results(folder: Path, results: dict[str, Any]) -> None:
-    """The last file of a run to be written: where it is whole, the run is done."""
-    write_atomically(folder / "results.json", json.dumps(results, indent=2) + "\n")
+    """The last of a run's numbers to be written: where it is whole, the run is done. Only pictures come after it."""
+    _write(folder / "results.json", results)
+
+
+def _write(path: Path, results: dict[str, Any]) -> None:
+    write_atomically(path, json.dumps(results, indent=2) + "\n")
+
+
+def write_before_drawing(path: Path, results: dict[str, Any], draw: Callable[[], list[str]]) -> dict[str, Any]:
+    """Numbers first, then what `draw` draws. Where it returns notes, because it could not draw all of it, they are added; returns what was written."""
+    _write(path, results)
+    notes = draw()
+    if notes:
+        results = {**results, "notes": [*results["notes"], *notes]}
+        _write(path, results)
+    return results
 
 
 def read_results(folder: Path) -> dict[str, Any] | None:
-    """A finished run's results; None where there are none, or where the file was cut short and cannot be trusted."""
+    """A finished run's results; None where there are none, where the file was cut short or altered, and where it does not say that the training behind it had ended and
+    that all items were scored, as in earlier versions: such a run is tested again."""
     results = read_json(folder / "results.json")
-    metrics = results.get("metrics") if isinstance(results, dict) else None
-    return results if isinstance(metrics, dict) and all(type(value) in (int, float) for value in metrics.values()) else None
+    if not isinstance(results, dict) or not are_results(results):
+        return None
+    record, items = as_training(results.get("training")), results.get("test_items")
+    return results if record and not record.diverged and type(items) is int and results.get("scored_items") == items else None
 
 
-def write_failure(folder: Path, reason: str) -> None:
-    """Note that a run ended without a result and would do so again: it diverged."""
-    write_atomically(folder / "failed.json", json.dumps({"reason": reason}) + "\n")
+def read_training(folder: Path) -> TrainingRecord | None:
+    """How a run's training ended; None where it has not, or where nothing proves that it has."""
+    path = folder / FILE
+    if path.exists():
+        return as_training(read_json(path))
+    return None if (folder / "fingerprint.json").exists() else training_by_evidence(folder)  # only earlier versions left neither
 
 
 def read_failure(folder: Path) -> str | None:
-    """Why a run has no result and is not to be tried again; None where nothing like that is known."""
-    failure = read_json(folder / "failed.json")
-    reason = failure.get("reason") if isinstance(failure, dict) else None
-    return reason if isinstance(reason, str) else None
-
-
-def read_json(path: Path) -> Any:
-    """What a JSON file says; None where it is absent, cut short, or no JSON."""
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError):
-        return None
+    """Why a run has no result and is not to be tried again: it diverged. None where nothing like that is known."""
+    record = read_training(folder)
+    return record.reason or "its training diverged" if record and record.diverged else None
 
 
 def has_ended(folder: Path) -> bool:
-    """Whether nothing is left to do for a run."""
+    """Whether a run has a result, or will never have one."""
     return read_results(folder) is not None or read_failure(folder) is not None
 
 
@@ -120,14 +217,21 @@ def describe_value(value: Any) -> Any:
 
 def print_table(results: dict[str, Any], path: Path) -> None:
     crowd = ", SIMULATED annotators" if results["simulated_annotators"] else ""
-    table = Table(title=f"{results['dataset']}{crowd}: {results['delivery']['name']}, seed {results['seed']}", title_justify="left")
+    kind = "PREVIEW, " if "preview" in results else ""
+    title = f"{kind}{results['dataset']}{crowd}: {results['delivery']['name']}, seed {results['seed']}"
+    table = Table(title=title, title_justify="left")
     table.add_column("metric")
     table.add_column("value", justify="right")
     for name, value in results["metrics"].items():
         table.add_row(name, f"{value:.4f}")
-    console = Console()
+    console = plain_console()
     console.print(table)
     for note in results["notes"]:
         console.print(f"note: {note}", soft_wrap=True, highlight=False, markup=False)
     network = f"{results['network']} on {results['embedder']}" if results["embedder"] else results["network"]
-    console.print(f"{results['test_items']} test items, {network}. Written to {path}", soft_wrap=True, highlight=False)
+    record = as_training(results["training"])
+    lines = [
+        f"{results['scored_items']} of {results['test_items']} test items, {network}, {record.in_words() if record else 'not trained to its end'}."
+    ]
+    lines += [f"This is a preview and no result: {results['preview']}."] if "preview" in results else []
+    console.print(*lines, f"Written to {path}", soft_wrap=True, highlight=False, markup=False)

@@ -1,6 +1,7 @@
 """How training gets to its end: when it is at its best, and how much predictions still move from epoch to epoch, by stratum."""
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
+from callbacks.figure_text import TITLE, as_typed
 from callbacks.history import Epochs, read_history, training_pauses_to_validate
 from callbacks.probe import Findings, Probe
 from callbacks.ranks import from_first_rank, gather_over_ranks
@@ -92,8 +94,8 @@ class TrainingDynamics(Probe):
         if len(epochs) > 1 and "late_js" not in summary:
             notes = [f"TrainingDynamics: {where} holds no divergences between epochs, because fit was run without TrainingDynamics."]
         crowd = " (simulated annotators)" if data.simulated else ""
-        figure = draw_dynamics(epochs, f"{type(data).__name__}{crowd}: validation items by epoch")
-        return Findings(summary, {"training_dynamics": figure}, notes=notes)
+        picture = partial(draw_dynamics, epochs, f"{data.name}{crowd}: validation items by epoch")
+        return Findings(summary, {"training_dynamics": picture}, notes=notes)
 
 
 def strata_of(votes: VoteTable, quantile: float) -> dict[str, Tensor]:
@@ -118,7 +120,7 @@ def dynamics_summary(epochs: Epochs) -> dict[str, float]:
     if not scores:
         return {}
     best = min(scores, key=scores.__getitem__)
-    near = next(epoch for epoch, score in scores.items() if score <= 1.05 * scores[best])
+    near = next(epoch for epoch, score in scores.items() if score <= max(1.05 * scores[best], scores[best]))
     summary = {"best_epoch": float(best), "epoch_within_5pct": float(near)}
     summary |= {"best_val_soft_nll": scores[best], "final_val_soft_nll": [*scores.values()][-1]}
     losses = {int(row["epoch"]): row["val/loss"] for row in epochs if math.isfinite(row.get("val/loss", math.nan))}
@@ -143,7 +145,7 @@ def draw_dynamics(epochs: Epochs, title: str) -> Figure:
     above.axhline(1.05 * scores[best], color=GREY, linewidth=1, linestyle=":", zorder=0, label="5 % above the best")
     above.plot(near, scores[near], "o", color=ORANGE, markersize=6, label=f"first below that: epoch {near}")
     above.plot(best, scores[best], "*", color=BLUE, markersize=11, label=f"best: {scores[best]:.3f} nats, epoch {best}")
-    above.set(ylabel="soft NLL (nats)", title=title)
+    above.set(ylabel="soft NLL (nats)", title=as_typed(title, TITLE))
     above.title.set_fontsize(9)
     above.legend(frameon=False, fontsize=8)
     for name, (label, color, style) in STRATA.items():

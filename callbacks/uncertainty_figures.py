@@ -1,23 +1,28 @@
 """Pictures of how a model's uncertainty matches people's: a smooth reliability diagram and entropy against entropy."""
 
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import relplot
-from lightning import Callback, LightningModule, Trainer
-from lightning.pytorch.loggers import TensorBoardLogger
+from lightning import LightningModule, Trainer
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from callbacks.drawing import Draws
+from callbacks.figure_text import TITLE, as_typed
+from errors import InputError
 from metrics import AllItems, functional
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"  # from the colour-blind safe palette of Okabe and Ito
 
 
-class UncertaintyFigures(Callback):
+class UncertaintyFigures(Draws):
     """Draws both figures of the test items, and of the validation items when training ends; to TensorBoard and the run's directory."""
+
+    changes_training = False
 
     def __init__(self):
         self._items = AllItems()
@@ -33,41 +38,49 @@ class UncertaintyFigures(Callback):
     on_validation_batch_end = on_test_batch_end
 
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._draw("test", trainer)
+        self._prepare("test", trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._items.update_called:
-            self._draw("val", trainer)
+            self._prepare("val", trainer)
 
-    def _draw(self, split: str, trainer: Trainer) -> None:
+    def tag(self, name: str) -> str:
+        return name.replace("_", "/", 1)
+
+    def _prepare(self, split: str, trainer: Trainer) -> None:
+        """Note what is to be drawn of the items of all ranks."""
         probs, target_probs = (values.cpu() for values in self._items.compute())
-        if not trainer.is_global_zero or not probs.isfinite().all():  # training diverged: there is no forecast to draw
-            return
-        data = getattr(trainer, "datamodule", None)
+        data: Any = getattr(trainer, "datamodule", None)
         crowd = " (simulated annotators)" if getattr(data, "simulated", False) else ""
-        for name, draw in (("reliability", draw_reliability), ("entropy", draw_entropies)):
-            figure = Figure(figsize=(4.2, 4.0), dpi=150)
-            axes = figure.subplots(gridspec_kw={"left": 0.14, "right": 0.97, "top": 0.93, "bottom": 0.13})
-            draw(axes, probs, target_probs)
-            axes.set_title(f"{type(data).__name__}{crowd}: {type(getattr(data, 'delivery', None)).__name__}, {split}", fontsize=9)
-            path = Path(trainer.default_root_dir) / "figures" / f"{split}_{name}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(path)
-            for logger in trainer.loggers:
-                if isinstance(logger, TensorBoardLogger):
-                    logger.experiment.add_figure(f"{split}/{name}", figure, trainer.current_epoch, close=False)
+        title = f"{data.name}{crowd}: {type(getattr(data, 'delivery', None)).__name__}, {split}"
+        kinds = {"reliability": draw_reliability, "entropy": draw_entropies}
+        self.pictures = {f"{split}_{name}": partial(_picture, draw, probs, target_probs, title) for name, draw in kinds.items()}
+
+
+def _picture(draw: Callable[[Axes, Tensor, Tensor], None], probs: Tensor, target_probs: Tensor, title: str) -> Figure:
+    if not probs.isfinite().all():
+        raise InputError("the model's predictions are not all finite numbers, because training diverged.")
+    figure = Figure(figsize=(4.2, 4.0), dpi=150)
+    axes = figure.subplots(gridspec_kw={"left": 0.14, "right": 0.97, "top": 0.93, "bottom": 0.13})
+    draw(axes, probs, target_probs)
+    axes.set_title(as_typed(title, TITLE), fontsize=9)
+    return figure
 
 
 def draw_reliability(axes: Axes, probs: Tensor, target_probs: Tensor, color: str = BLUE, label: str | None = None) -> None:
-    """The smooth reliability curve of the top class (relplot); thick where many items lie, faint where few do."""
+    """The smooth reliability curve of the top class (relplot), thick where many items lie and thin where few do; a point where all confidences are alike."""
     confidence, outcome = (values.numpy() for values in functional.confidence_and_outcome(probs, target_probs))
     curve = relplot.prepare_rel_diagram(confidence, outcome, plot_confidence_band=False, report_CE_std=False)
     inside = (curve["mesh"] >= confidence.min()) & (curve["mesh"] <= confidence.max())
-    mesh, mean, density = curve["mesh"][inside], curve["mu"][inside], curve["density"][inside]
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", zorder=0)
-    axes.plot(mesh, mean, color=color, linewidth=1.5, label=f"{label or 'model'}, smooth ECE {curve['ce']:.3f}")
-    width = 0.06 * density / density.max()
-    axes.fill_between(mesh, mean - width / 2, mean + width / 2, color=color, alpha=0.25, linewidth=0)
+    said = f"{as_typed(label or 'model', width=30)}, smooth ECE {curve['ce']:.3f}"
+    if inside.sum() > 1:
+        mesh, mean, density = curve["mesh"][inside], curve["mu"][inside], curve["density"][inside]
+        axes.plot(mesh, mean, color=color, linewidth=1.5, label=said)
+        width = 0.06 * density / density.max()
+        axes.fill_between(mesh, mean - width / 2, mean + width / 2, color=color, alpha=0.25, linewidth=0)
+    else:  # no two points of the mesh lie between the least and the greatest confidence
+        axes.plot(confidence.mean(), outcome.mean(), "o", color=color, markersize=6, clip_on=False, label=said)
     axes.set(
         xlabel="confidence (top predicted probability)", ylabel="share of items where the majority agrees", xlim=(0, 1), ylim=(0, 1.02)
     )
@@ -85,7 +98,8 @@ def draw_entropies(axes: Axes, probs: Tensor, target_probs: Tensor) -> None:
     bin_of = np.digitize(people, bins) - 1
     means = [(people[bin_of == b].mean(), model[bin_of == b].mean()) for b in range(8) if (bin_of == b).sum() >= 5]
     if means:
-        axes.plot(*zip(*means, strict=True), color=ORANGE, marker="o", markersize=4, linewidth=1.5, label=f"mean; Spearman {rho:.2f}")
+        said = "mean; Spearman not defined" if np.isnan(rho) else f"mean; Spearman {rho:.2f}"
+        axes.plot(*zip(*means, strict=True), color=ORANGE, marker="o", markersize=4, linewidth=1.5, label=said)
         axes.legend(loc="upper left", frameon=False, fontsize=8)
     axes.set(xlabel="annotators' entropy (nats)", ylabel="model's entropy (nats)", xlim=(-0.05, limit), ylim=(-0.05, limit * 1.02))
 
@@ -97,4 +111,4 @@ def draw_entropy_curve(axes: Axes, probs: Tensor, target_probs: Tensor, color: s
     unanimous = int((people < 1e-9).sum())
     bins = [order[:unanimous], *np.array_split(order[unanimous:], 9)]
     points = [(people[rows].mean(), model[rows].mean()) for rows in bins if len(rows)]
-    axes.plot(*zip(*points, strict=True), color=color, marker="o", markersize=3.5, linewidth=1.5, label=label)
+    axes.plot(*zip(*points, strict=True), color=color, marker="o", markersize=3.5, linewidth=1.5, label=as_typed(label, width=30))

@@ -14,6 +14,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from errors import InputError
 from lightning_modules.networks import Network
+from lightning_modules.resuming import had_stopped
 from lightning_modules.schedules import CosineToEnd
 from metrics import every_metric, mean_metrics
 from randomness import generator
@@ -152,6 +153,8 @@ class AnnotatorClassifier(LightningModule):
         for scheduler in (config.scheduler for config in self.trainer.lr_scheduler_configs):
             if isinstance(scheduler, ReduceLROnPlateau) and score is not None:
                 scheduler.step(score.item())
+        losses = [self.trainer.callback_metrics[name] for name in ("train/loss", "val/loss") if name in self.trainer.callback_metrics]
+        self.trainer.should_stop |= not all(loss.isfinite() for loss in losses)  # it has diverged: nothing comes after that, as in a pack
 
     def lr_scheduler_step(self, scheduler, metric: Any) -> None:
         if not isinstance(scheduler, ReduceLROnPlateau):
@@ -159,6 +162,7 @@ class AnnotatorClassifier(LightningModule):
 
     def on_train_start(self) -> None:
         """Mend what Lightning forgets of a run that is continued from the end of an epoch."""
+        self._check_same_start()
         self.trainer.should_stop |= self.had_stopped  # early stopping had spoken: without this it would train for an epoch more
         self.trainer.callback_metrics.update(self.known_scores)  # for who looks at them after an epoch without validation
         loop = self.trainer.fit_loop
@@ -170,15 +174,26 @@ class AnnotatorClassifier(LightningModule):
             loop.reset_restart_stage()
             loop.epoch_loop.reset_restart_stage()
 
+    def _check_same_start(self) -> None:
+        """All processes found the same checkpoint; one that did not would train on other items, and nothing would say so."""
+        first = self.trainer.strategy.broadcast(self.global_step)
+        if self.global_step != first:
+            raise InputError(
+                f"this process would continue from step {self.global_step} and the first one from step {first}; all must see the same folder of runs."
+            )
+
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint |= {"had_stopped": self.trainer.should_stop, "known_scores": dict(self.trainer.callback_metrics)}
+        # whoever ends a training from outside (a signal, `max_time`) raises, and so leaves no checkpoint that says so
+        checkpoint |= {"stopped_by_rule": self.trainer.should_stop, "known_scores": dict(self.trainer.callback_metrics)}
         if "val/loss" in self.trainer.callback_metrics:
             checkpoint["val_loss"] = self.trainer.callback_metrics["val/loss"].item()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse another architecture's weights with one sentence instead of torch's list of keys."""
+        if self._trainer is not None and self._trainer.precision == "64-true":
+            self.double()  # Lightning does so only after it has loaded the weights, which would round them to single precision
         self.val_loss = checkpoint.get("val_loss")
-        self.had_stopped, self.known_scores = checkpoint.get("had_stopped", False), checkpoint.get("known_scores", {})
+        self.had_stopped, self.known_scores = had_stopped(checkpoint), checkpoint.get("known_scores", {})
         here = {name: tuple(value.shape) for name, value in self.state_dict().items()}
         there = {name: tuple(value.shape) for name, value in checkpoint["state_dict"].items()}
         differing = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))

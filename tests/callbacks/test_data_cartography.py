@@ -23,8 +23,8 @@ from lightning_modules.networks import SimpleFFN
 from metrics.cartography import data_map, map_across_runs
 from randomness import generator
 from studies.configuration import resolve
+from studies.identity import run_name
 from studies.pack_job import run_pack
-from studies.runs import run_name
 from studies.study import Run
 
 ROOT = Path(__file__).parents[2]
@@ -229,3 +229,18 @@ def test_the_picture_shows_every_item_in_its_stratum(share: float):
         places = np.asarray(axes.collections[0].get_offsets())
         np.testing.assert_allclose(places, np.stack([found.variability[mask], found.confidence[mask]], 1).reshape(-1, 2))
     assert panels[0].get_xlim() == panels[1].get_xlim()
+
+
+def test_a_record_follows_no_link_and_what_is_not_finite_is_refused(finished: Path, tmp_path: Path):
+    (tmp_path / "thesis.tex").write_text("two years of work")
+    record_path(tmp_path, "train").symlink_to(tmp_path / "thesis.tex")
+    with pytest.raises(InputError, match=r"cartography_train.f32 is a link, and a run writes to files of its own alone; remove the link"):
+        write_epoch(record_path(tmp_path, "train"), 0, record(finished)[0])
+    assert (tmp_path / "thesis.tex").read_text() == "two years of work"
+    record_path(tmp_path, "train").unlink()
+    (tmp_path / "cartography_train.parquet").write_bytes((finished / "cartography_train.parquet").read_bytes())
+    write_epoch(record_path(tmp_path, "train"), 0, record(finished)[0])
+    assert read_run(tmp_path)[1].shape == (1, 3, ITEMS)
+    write_epoch(record_path(tmp_path, "train"), 1, np.full((3, ITEMS), np.nan))
+    with pytest.raises(InputError, match=r"cartography_train.f32 holds values that are not finite numbers; train this run again"):
+        read_run(tmp_path)

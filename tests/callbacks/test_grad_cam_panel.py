@@ -20,6 +20,7 @@ from datamodules import CIFAR10H, Digits
 from errors import InputError
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import LeNet, ResNet18, SimpleFFN
+from tests.waiting import HANGS
 
 ROOT = Path(__file__).parents[2]
 QUICK = [
@@ -59,7 +60,7 @@ def test_the_panel_shows_the_least_and_the_most_agreed_on_test_items():
     assert len(set(rows)) == 6
     assert sorted(votes.entropy[rows[:3]]) == sorted(np.sort(votes.entropy[test])[-3:])
     assert votes.unanimous[rows[3:]].all()
-    figure = GradCAM(items=6).examine(classifier, data).figures["grad_cam"]
+    figure = GradCAM(items=6).examine(classifier, data).figures["grad_cam"]()
     with torch.no_grad():
         probs = classifier.eval()(next(iter(data.loader(rows, training=False)))[0]).softmax(-1)
     for title, row, prob in zip(titles(figure), rows, probs, strict=True):
@@ -77,7 +78,7 @@ def test_the_panel_explains_the_class_that_was_asked_for(monkeypatch: pytest.Mon
         return grad_cam_maps(network, layer, inputs, classes)
 
     monkeypatch.setattr(grad_cam, "grad_cam_maps", record)
-    figures = [GradCAM(items=12, explain=explain).examine(classifier, data).figures["grad_cam"] for explain in ("majority", "predicted")]
+    figures = [GradCAM(items=12, explain=explain).examine(classifier, data).figures["grad_cam"]() for explain in ("majority", "predicted")]
     rows = panel_rows(data, 12)
     assert asked[0].tolist() == data.corpus.votes.majority[rows].tolist()
     with torch.no_grad():
@@ -90,7 +91,7 @@ def test_images_are_drawn_in_their_own_colours_beside_their_maps(small_cifar: Pa
     data = CIFAR10H(root=str(small_cifar))
     data.setup()
     classifier = AnnotatorClassifier(data.input_shape, data.num_classes, lambda shape, classes: ResNet18(shape, classes, width=4))
-    figure = GradCAM(items=4).examine(classifier, data).figures["grad_cam"]
+    figure = GradCAM(items=4).examine(classifier, data).figures["grad_cam"]()
     for axes, row in zip(figure.axes, panel_rows(data, 4)[:2], strict=False):
         drawn = axes.get_images()[0].get_array()
         image = data.corpus.inputs[row].permute(1, 2, 0).numpy() / 255
@@ -139,12 +140,12 @@ def test_a_tested_run_gets_its_panel_also_from_two_processes(tmp_path: Path):
     main(["test", *options])
     plain = json.loads((run_dir / "results.json").read_text())
     main(["test", *options, *PROBE])
-    assert json.loads((run_dir / "results.json").read_text()) | {"notes": []} == plain, "a panel changed what was measured"
+    assert json.loads((run_dir / "results.json").read_text()) | {"notes": [], "probes": []} == plain, "a panel changed what was measured"
     assert "test/grad_cam" in EventAccumulator(str(run_dir)).Reload().Tags()["images"]
     panel = run_dir / "figures" / "grad_cam.png"
     alone = image.imread(panel)
     panel.unlink()
     ddp = ["--trainer.devices", "2", "--trainer.strategy", "ddp"]
-    done = subprocess.run([sys.executable, ROOT / "cli.py", "test", *options, *PROBE, *ddp], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, ROOT / "cli.py", "test", *options, *PROBE, *ddp], capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0, done.stderr[-2000:]
     np.testing.assert_allclose(image.imread(panel), alone, atol=2 / 255)  # shares are convolved in other batches, so last bits may differ

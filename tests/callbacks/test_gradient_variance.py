@@ -138,7 +138,7 @@ def test_the_probe_agrees_with_a_plain_computation_and_leaves_no_trace(network: 
 def test_the_figure_shows_every_item_and_both_correlations():
     classifier = AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN)
     found = GradientVariance(draws=100).examine(classifier, digits())
-    axes = found.figures["gradient_variance"].axes[0]
+    axes = found.figures["gradient_variance"]().axes[0]
     assert len(axes.collections[0].get_offsets()) == 540
     _, labels = axes.get_legend_handles_labels()
     assert f"Spearman {found.metrics['gradient_variance_spearman']:.3f}" in labels[1]

@@ -140,7 +140,7 @@ def test_one_pass_over_each_dataset_feeds_every_score_and_odin_adds_one(data: Pa
 
 def test_a_sample_of_each_set(data: Patches, noise: str):
     few, all_ = (OODScores(sets=[noise], scores=["msp"], most_items=most).examine(classifier_of(data), data) for most in (7, None))
-    legends = [findings.figures["ood_noise"].legends[0].get_texts()[1].get_text() for findings in (few, all_)]
+    legends = [findings.figures["ood_noise"]().legends[0].get_texts()[1].get_text() for findings in (few, all_)]
     assert legends == ["noise (7)", f"noise ({NOISE})"]
     with pytest.raises(InputError, match="OODScores's most_items is 0"):
         OODScores(sets=[noise], most_items=0)
@@ -180,7 +180,7 @@ def test_a_folder_and_the_figure_of_its_scores(data: Patches, tmp_path: Path):
         Image.fromarray(np.full((9 + number, 20, 3), 40 * number, np.uint8)).save(folder / f"{number}.png")
     findings = OODScores(sets=[str(folder)], k=3, scores=["msp", "mahalanobis"]).examine(classifier_of(data), data)
     assert set(findings.metrics) == {f"my_textures_{metric}_{score}" for metric in METRICS for score in ("msp", "mahalanobis")}
-    figure = findings.figures["ood_my_textures"]
+    figure = findings.figures["ood_my_textures"]()
     titles = [panel.get_title() for panel in figure.axes]
     assert titles == [
         f"{name}: AUROC {findings.metrics[f'my_textures_auroc_{key}']:.3f}"

@@ -2,12 +2,14 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from lightning import Callback, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.strategies import SingleDeviceStrategy
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from datamodules import Digits, Mixup, Multipass, SoftLabels, StochasticLabelSampling
@@ -93,14 +95,14 @@ class Interrupt(Callback):
             raise Interruption
 
 
-def fit(folder: Path, delivery, interrupt_at: int | None = None, resume: bool = False) -> AnnotatorClassifier:
+def fit(folder: Path, delivery, precision: Any, interrupt_at: int | None = None, resume: bool = False) -> AnnotatorClassifier:
     callbacks: list[Callback] = [ModelCheckpoint(folder, "step", every_n_train_steps=5, enable_version_counter=False)]
     if interrupt_at:
         callbacks.append(Interrupt(interrupt_at))
     model = classifier(
         network=partial(MLPHead, hidden=16, dropout=0.3), optimizer=partial(torch.optim.SGD, lr=0.1, momentum=0.9), scheduler=CosineToEnd
     )
-    trainer = Trainer(max_epochs=3, callbacks=callbacks, limit_val_batches=1, **QUIET)
+    trainer = Trainer(max_epochs=3, callbacks=callbacks, limit_val_batches=1, precision=precision, **QUIET)
     trainer.fit(
         model, datamodule=Digits(delivery=delivery, batch_size=256), ckpt_path=folder / "step.ckpt" if resume else None, weights_only=True
     )
@@ -110,18 +112,28 @@ def fit(folder: Path, delivery, interrupt_at: int | None = None, resume: bool = 
 DELIVERIES = [SoftLabels(), StochasticLabelSampling(), Multipass(), Mixup(StochasticLabelSampling())]
 
 
-@pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda d: type(d).__name__)
-def test_an_interrupted_run_continues_exactly(tmp_path: Path, delivery):
+@pytest.mark.parametrize(
+    ("delivery", "precision"), [*((delivery, "32-true") for delivery in DELIVERIES), (SoftLabels(), "64-true")], ids=str
+)
+def test_an_interrupted_run_continues_exactly(tmp_path: Path, delivery, precision: str):
     """10 steps an epoch, dropout included; killed at step 13, the last checkpoint at step 10, and at step 27 (checkpoint at 25)."""
-    whole = fit(tmp_path / "whole", delivery)
+    whole = fit(tmp_path / "whole", delivery, precision)
     for step in (13, 27):
         folder = tmp_path / str(step)
         with pytest.raises(Interruption):
-            fit(folder, delivery, interrupt_at=step)
+            fit(folder, delivery, precision, interrupt_at=step)
         torch.manual_seed(step)
-        resumed = fit(folder, delivery, resume=True)
+        resumed = fit(folder, delivery, precision, resume=True)
         for name, value in whole.network.state_dict().items():
             assert torch.equal(value, resumed.network.state_dict()[name]), (step, name)
+
+
+def test_processes_that_would_continue_from_different_checkpoints_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(SingleDeviceStrategy, "broadcast", lambda self, value, src=0: value + 20 if isinstance(value, int) else value)
+    with pytest.raises(
+        InputError, match="this process would continue from step 0 and the first one from step 20; all must see the same folder"
+    ):
+        fit(tmp_path, SoftLabels(), "32-true")
 
 
 def test_a_checkpoint_of_another_architecture_is_refused_with_one_sentence(tmp_path: Path):

@@ -1,0 +1,57 @@
+"""Training that is ended from outside, by a signal or by `trainer.max_time`, to be continued by the same command."""
+
+from datetime import timedelta
+
+from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import Timer
+
+from interruption import TIME_IS_UP, Interrupted, interrupt_on_signals, signals_interrupt
+
+
+class OwnSignals(Callback):
+    """Keeps the handlers of `interruption`, where a command has set them: Lightning sets its own around them, which would end with exit code 0 and, with
+    several processes, wait for each other in the middle of a step."""
+
+    changes_training = False
+
+    def __init__(self):
+        self._set = signals_interrupt()
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        if self._set:
+            interrupt_on_signals()
+
+
+class TimeLimit(Timer):
+    """Lightning's Timer, except that it interrupts: it says so by an error instead of ending the training as if it were complete.
+
+    An epoch that is cut leaves nothing behind, because checkpoints are made at the ends of epochs; it is done again. Every command has the whole time, so
+    that a run which was continued is not at its end before it begins.
+    """
+
+    changes_training = False
+
+    def __init__(self, duration: str | timedelta | dict[str, int]):
+        super().__init__(duration, verbose=False)
+        self.words = str(timedelta(seconds=self._duration or 0))
+
+    def on_fit_start(self, trainer: Trainer, *args, **kwargs) -> None:
+        """Nothing: there is time."""
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._check(trainer)
+
+    def on_train_batch_end(self, trainer: Trainer, *args, **kwargs) -> None:
+        if not trainer.is_last_batch:  # else the epoch may end, and its checkpoint be made
+            self._check(trainer)
+
+    def _check(self, trainer: Trainer) -> None:
+        left = self.time_remaining()
+        if trainer.strategy.broadcast(left is not None and left <= 0):
+            raise Interrupted(f"trainer.max_time ({self.words}) is over", TIME_IS_UP)
+
+    def state_dict(self) -> dict:
+        return {}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Nothing is taken over from an earlier command."""
