@@ -2,38 +2,77 @@
 
 import logging
 import sys
+import threading
 import warnings
+from typing import TYPE_CHECKING
 
-from datamodules.corpora.command import corpus_command
-from errors import mistake_behind
-from studies.commands import study_command
-from studies.describe import describe_command
-from studies.single_run import PluralityCLI, run_command
+from interruption import Interrupted, interrupt_on_signals, is_first_process
+from studies.end_together import tell_and_end
+from studies.parent import die_with_first_process
+
+if TYPE_CHECKING:
+    from studies.single_run import PluralityCLI
+
+DIVERGED = 3  # the exit code of a `fit` that has come to an end but to no result
 
 
-def main(args: list[str] | None = None) -> PluralityCLI | None:
-    """Run one command; a user's mistake ends as one sentence and exit code 2."""
-    for chatter in ("lightning.pytorch.utilities.rank_zero", "lightning.fabric.utilities.seed"):
-        logging.getLogger(chatter).setLevel(logging.WARNING)
+def main(args: list[str] | None = None) -> "PluralityCLI | None":
+    """Run one command. A user's mistake ends as one sentence and exit code 2, an interruption as one line and the code of what interrupted it."""
+    try:
+        done = _run(sys.argv[1:] if args is None else args)
+    except Interrupted as stop:
+        if is_first_process():
+            print(stop, file=sys.stderr)
+        sys.exit(stop.code)
+    except Exception as error:
+        tell_and_end(error)
+        raise
+    if done and done.subcommand == "fit" and done.training and done.training.diverged:
+        sys.exit(DIVERGED)
+    return done
+
+
+def _run(words: list[str]) -> "PluralityCLI | None":
+    """Imports are part of the work: they take seconds, in which somebody may press Ctrl-C."""
+    if words[:1] == ["corpus"]:
+        from datamodules.corpora.command import corpus_command
+
+        return corpus_command(words[1:])
+    if words[:1] == ["study"]:
+        from studies.commands import study_command
+
+        _quiet()
+        return study_command(words[1:])
+    if words[:1] == ["describe"]:
+        from studies.describe import describe_command
+
+        _quiet()
+        return describe_command(words[1:])
+    from studies.single_run import run_command
+
+    _quiet()
+    return run_command(words)
+
+
+def _quiet() -> None:
+    """Without what libraries say of themselves."""
+    for chatter in ("pytorch.utilities.rank_zero", "pytorch.trainer.connectors.signal_connector", "fabric.utilities.seed"):
+        logging.getLogger(f"lightning.{chatter}").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "The `srun` command is available on your system but is not used")
     warnings.filterwarnings("ignore", "`isinstance\\(treespec, LeafSpec\\)` is deprecated")  # Lightning 2.6 with torch 2.14
     warnings.filterwarnings("ignore", "LightningCLI.s args parameter is intended to run")
-    words = sys.argv[1:] if args is None else args
-    try:
-        if words[:1] == ["study"]:
-            return study_command(words[1:])
-        if words[:1] == ["corpus"]:
-            return corpus_command(words[1:])
-        if words[:1] == ["describe"]:
-            return describe_command(words[1:])
-        return run_command(args)
-    except Exception as error:
-        mistake = mistake_behind(error)
-        if mistake is None:
-            raise
-        print(f"error: {mistake}", file=sys.stderr)
-        sys.exit(2)
+
+
+def _tell_of_thread(failed: threading.ExceptHookArgs) -> None:
+    """TensorBoard writes in a thread. If that fails because of the disk, the same is raised again in the thread that gave it something to write."""
+    from errors import closed_disk, full_disk
+
+    if failed.exc_value is None or not (full_disk(failed.exc_value) or closed_disk(failed.exc_value)):
+        threading.__excepthook__(failed)
 
 
 if __name__ == "__main__":
+    die_with_first_process()
+    interrupt_on_signals()
+    threading.excepthook = _tell_of_thread
     main()

@@ -14,7 +14,9 @@ that the system has already cached, and both again after the file was dropped fr
 
     python benchmarks/load.py        about 20 minutes on a busy machine, 3 GB of memory, 5 GB below /tmp (or in the folder that is given); further words: other numbers of items
 
-Target: each further item costs equally much at all sizes, to 10 %, and all is below the limit; 20,000,000 votes read in under a minute; batches at 5 times the rate of a
+What tells whether the data of a run has changed (`datamodules.fingerprint`) is timed as well.
+
+Target: the fingerprint in 50 ms or 1 % of the time of loading, whichever is more; each further item costs equally much at all sizes, to 10 %, and all is below the limit; 20,000,000 votes read in under a minute; batches at 5 times the rate of a
 DataLoader without workers where the file is cached, and at twice its rate where it is not.
 
 Measured on two idle cores at 1,000,000 items: votes read in 13 s and described in 19 s, an epoch in 20 s, a peak of 1,532 MB beyond the imports; batches 3.1 times the DataLoader
@@ -87,6 +89,8 @@ def measure(folder: Path, items: int) -> dict[str, float]:
         "peak": peak,
         "file": sizes[1] * 1e9,
         "read": found["stages"]["read"][0],
+        "loaded": sum(found["stages"][name][1] for name in ("read", "check, split, moments")),
+        "fingerprint": found["stages"]["fingerprint"][1],
         **found["rates"],
     }
 
@@ -157,6 +161,7 @@ def stages(folder: Path) -> None:
     from lightning import Trainer
 
     from datamodules import Multipass, OwnVotes, SoftLabels, StochasticLabelSampling
+    from datamodules.fingerprint import fingerprint
     from lightning_modules import AnnotatorClassifier
     from lightning_modules.networks import MLPHead
     from studies.describe import describe
@@ -170,6 +175,7 @@ def stages(folder: Path) -> None:
     data = OwnVotes(**options)
     watch.stage("read", lambda: data.num_classes)
     watch.stage("check, split, moments", data.setup)
+    watch.stage("fingerprint", lambda: fingerprint(data, data.training_votes()))
     for delivery in (SoftLabels(), StochasticLabelSampling(), Multipass()):
         name = type(delivery).__name__
         bound = watch.stage(f"bind {name}", lambda delivery=delivery: data.bind(delivery, None))
@@ -252,6 +258,11 @@ def conclude(found: list[dict[str, float]]) -> None:
         f"embeddings of {last['file'] / 1e9:.1f} GB, limit {LIMIT / 1e9:.1f} GB, anonymous peak {last['peak'] / 1e9:.2f} GB: {verdict(last['peak'] < LIMIT < last['file'])}"
     )
     print(f"{last['items'] * VOTES:,} votes read in {last['read']:.1f} s (target: a minute): {verdict(last['read'] < 60)}")
+    allowed = max(0.05, 0.01 * last["loaded"])
+    print(
+        f"fingerprint in {1000 * last['fingerprint']:.0f} ms of a core, loading in {last['loaded']:.1f} s (target: 50 ms, or 1 % of loading where that is more): "
+        f"{verdict(last['fingerprint'] <= allowed)}"
+    )
     for state, target in (("cached", 5), ("from disk", 2)):
         alone, helped = (last[f"{OURS}, {state}"] / last[f"DataLoader, {workers} workers, {state}"] for workers in (0, 2))
         print(

@@ -8,11 +8,13 @@ The peer is what a study would cost without planning each factor once: parsing e
 import json
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from callbacks.results import describe_value, write_results
+from callbacks.training_record import TrainingRecord
 from datamodules import SoftLabels
 from studies.commands import jobs_of
 from studies.configuration import resolve
@@ -59,7 +61,8 @@ def study(factors: dict) -> Study:
 def fill(study: Study, folder: Path) -> None:
     """Results as finished runs leave them, with random numbers."""
     rng = np.random.default_rng(0)
-    about = {"dataset": "Digits", "simulated_annotators": True, "delivery": describe_value(SoftLabels()), "test_items": 540, "versions": {}}
+    about = {"dataset": "Digits", "simulated_annotators": True, "delivery": describe_value(SoftLabels()), "versions": {}}
+    about |= {"test_items": 540, "scored_items": 540, "training": asdict(TrainingRecord("epochs", 20, 20, 800)), "probes": [], "notes": []}
     for run in study.runs():
         metrics = dict(zip(METRICS, rng.random(len(METRICS)).tolist(), strict=True))
         write_results(run.folder(folder), json.loads(json.dumps({"run": run.name, **about, "metrics": metrics})))

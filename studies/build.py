@@ -4,6 +4,9 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+import torch
+
+from callbacks.probe import Probe
 from datamodules import VoteDataModule, VoteTable
 from lightning_modules import AnnotatorClassifier
 
@@ -24,8 +27,17 @@ def class_of(entry: dict[str, Any]) -> type:
     return getattr(import_module(module), name)
 
 
+def is_probe(callback: dict[str, Any]) -> bool:
+    """Whether a callback only looks at what training leaves behind (weights, history), so that it serves members of a pack as well."""
+    return issubclass(class_of(callback), Probe)
+
+
 def build_data(config: dict[str, Any]) -> VoteDataModule:
     data = build(config["data"])
+    if "model" in config:
+        inputs, classes = data.input_shape, data.num_classes
+        with torch.device("meta"):  # whether the network takes such inputs, before any are embedded
+            _part(config["model"], "network")(inputs, classes)
     data.prepare_data()
     data.setup()
     return data
@@ -39,10 +51,10 @@ def training_labels(config: dict[str, Any], data: VoteDataModule) -> VoteTable:
 
 def build_classifier(config: dict[str, Any], data: VoteDataModule) -> AnnotatorClassifier:
     model = config["model"]
-    parts: dict[str, Any] = {
-        name: partial(class_of(model[name]), **model[name].get("init_args", {}))
-        for name in ("network", "optimizer", "scheduler")
-        if model.get(name)
-    }
+    parts: dict[str, Any] = {name: _part(model, name) for name in ("network", "optimizer", "scheduler") if model.get(name)}
     options = {"monitor": model["monitor"], "channels_last": model.get("channels_last", False)}
     return AnnotatorClassifier(data.input_shape, data.num_classes, seed=model["seed"], **options, **parts)
+
+
+def _part(model: dict[str, Any], name: str) -> Any:
+    return partial(class_of(model[name]), **model[name].get("init_args", {}))

@@ -4,28 +4,38 @@ import argparse
 import os
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from callbacks.results import has_ended, read_failure, read_results
+from callbacks.results import read_failure, read_results
+from callbacks.terminal import plain_console
 from errors import InputError
+from interruption import Interrupted
+from studies.begun_jobs import begun_jobs
 from studies.cost import in_words, seconds
-from studies.local_launcher import is_done, launch
+from studies.file_names import check_folder
+from studies.job import DIVERGED
+from studies.known_data import check_data
+from studies.local_launcher import is_done, launch, study_folder, threads_of
 from studies.packing import Job, jobs_of
+from studies.probe_checks import check_probes
 from studies.second_stage import SecondStage, second_stage
 from studies.slurm_launcher import ClusterOptions, launch_on_slurm
+from studies.steps_left import steps_left
 from studies.study import Run, Study
 
 
 def study_command(arguments: list[str]) -> None:
     options = _parse(arguments)
     study, runs = Study.load(options.study), Path(options.runs)
-    console = Console()
+    console = plain_console()
     processes = os.cpu_count() or 1 if options.processes is None else options.processes
     if processes < 1:
         raise InputError(f"--processes is {processes}; it must be 1 or more.")
+    check_folder(runs, "--runs")
     if options.copy and options.command != "report":
         raise InputError(f"--copy is {options.copy}; it is for report, not for {options.command}.")
     if options.calibrate and options.command != "plan":
@@ -37,21 +47,46 @@ def study_command(arguments: list[str]) -> None:
     elif options.command == "run":
         run(study, runs, processes, options, console)
     else:
-        from studies.report import build_report, write_files
-        from studies.report_copy import check_place, write_copy
+        from studies.report_command import report_command
 
-        if options.copy:
-            check_place(Path(options.copy))  # before anything is computed
-        out = runs / f"{study.name}-report"
-        report = build_report(study, runs, out)
-        console.print(f"report: {write_files(report, out)}", soft_wrap=True)
-        if options.copy:
-            console.print(f"copy: {write_copy(report, Path(options.copy))}", soft_wrap=True)
+        say = partial(console.print, soft_wrap=True, highlight=False, markup=False)
+        report_command(study, runs, Path(options.copy) if options.copy else None, say)
 
 
 def run(study: Study, runs: Path, processes: int, options: argparse.Namespace, console: Console) -> None:
     """Do what is left of the grids, then of what selections choose from them. Given again, it goes on from wherever it was."""
     cells = study.runs()
+    check_probes(cells, study.path)
+    check_data((run.config, run.folder(runs)) for run in cells if read_results(run.folder(runs)))
+    try:
+        cells, failures, waiting = _run_stages(study, cells, runs, processes, options, console)
+    except Interrupted as stop:
+        done = sum(read_results(run.folder(runs)) is not None for run in cells)
+        raise Interrupted(
+            f"{study.name}: {stop}; {done} of {len(cells)} runs are done, and the same command continues.", stop.code
+        ) from stop
+    results = {run.name: read_results(run.folder(runs)) for run in cells}
+    diverged = {run.name: read_failure(run.folder(runs)) for run in cells if results[run.name] is None}
+    missing = [name for name, reason in diverged.items() if reason is None]
+    counts = [f"{sum(found is not None for found in results.values())} of {len(cells)} runs are done"]
+    counts += [f"{len(diverged) - len(missing)} diverged"] if len(diverged) > len(missing) else []
+    counts += [f"{len(missing)} are missing"] if missing else []
+    _say(console, f"{', '.join(counts)}, in {runs}")
+    for run in cells:
+        if reason := diverged.get(run.name):
+            _say(console, f"diverged: {run.name}: {reason}; to try it again, delete {run.folder(runs)}", "red")
+    for failure in failures + waiting:
+        _say(console, f"failed: {failure}", "red")
+    if failures or waiting or missing:
+        sys.exit(1)
+    if diverged:
+        sys.exit(DIVERGED)
+
+
+def _run_stages(
+    study: Study, cells: list[Run], runs: Path, processes: int, options: argparse.Namespace, console: Console
+) -> tuple[list[Run], list[str], list[str]]:
+    """The runs of both stages, what failed of them, and what the second still waits for."""
     failures = _launch(study, cells, runs, processes, options, console)
     waiting = []
     if study.selections:
@@ -61,24 +96,24 @@ def run(study: Study, runs: Path, processes: int, options: argparse.Namespace, c
             console.print(f"second stage: {len(stage.runs)} runs of {', '.join(study.selections)}, {len(chosen)} of them not in a grid")
             failures += _launch(study, chosen, runs, processes, options, console)
             cells = cells + chosen
-    done = sum(read_results(run.folder(runs)) is not None for run in cells)
-    console.print(f"{done} of {len(cells)} runs are done, in {runs}")
-    for run in cells:
-        reason = None if read_results(run.folder(runs)) else read_failure(run.folder(runs))
-        if reason is not None:
-            failures.append(f"{run.name}: {reason}; to try it again, delete {run.folder(runs)}")
-    for failure in failures + waiting:
-        console.print(f"failed: {failure}", style="red", soft_wrap=True, markup=False)
-    if failures or waiting:
-        sys.exit(1)
+    return cells, failures, waiting
+
+
+def _say(console: Console, sentence: str, style: str | None = None) -> None:
+    """A line as it is: brackets in a path are no markup."""
+    console.print(sentence, style=style, soft_wrap=True, markup=False, highlight=False)
 
 
 def _launch(study: Study, cells: list[Run], runs: Path, processes: int, options: argparse.Namespace, console: Console) -> list[str]:
-    jobs = jobs_of(cells, processes)
+    cut = partial(_cut, study, cells, runs, processes)
     if options.launcher == "slurm":
         cluster = ClusterOptions(options.partition, options.max_parallel, options.hours, options.cpus, options.gpus, options.tasks)
-        return launch_on_slurm(study, jobs, runs, cluster, console)
-    return launch(study, jobs, runs, processes, _threads(jobs, processes), console)
+        return launch_on_slurm(study, cut, runs, cluster, console)
+    return launch(study, cut, runs, processes, console)
+
+
+def _cut(study: Study, cells: list[Run], runs: Path, processes: int) -> list[Job]:
+    return jobs_of(cells, processes, begun_jobs(study_folder(study, runs), cells, runs))
 
 
 def _further(first: list[Run], stage: SecondStage) -> list[Run]:
@@ -87,21 +122,18 @@ def _further(first: list[Run], stage: SecondStage) -> list[Run]:
     return [run for run in stage.runs if run.name not in names]
 
 
-def _threads(jobs: list[Job], processes: int) -> int:
-    return max(1, (os.cpu_count() or 1) // min(processes, len(jobs)))
-
-
 def plan(study: Study, runs: Path, processes: int, console: Console) -> None:
     """List what there is to do, how it will be done, why, and what it will cost; of a second stage, as much as is known."""
     cells = study.runs()
-    _plan_jobs(study.name, jobs_of(cells, processes), runs, processes, console)
+    check_probes(cells, study.path)
+    _plan_jobs(study.name, study.predict, _cut(study, cells, runs, processes), runs, processes, console)
     if study.selections:
         stage = second_stage(study, cells, runs)
         for name, selection in study.selections.items():
             decided = f"; {waiting}" if (waiting := stage.waiting(name)) else ""
             console.print(f"Then a second stage, {selection.in_words()}{decided}.", soft_wrap=True, highlight=False, markup=False)
         if chosen := _further(cells, stage):
-            _plan_jobs(f"{study.name}, second stage", jobs_of(chosen, processes), runs, processes, console)
+            _plan_jobs(f"{study.name}, second stage", study.predict, _cut(study, chosen, runs, processes), runs, processes, console)
     console.print(f"Start them with: python cli.py study run {study.path}", soft_wrap=True, highlight=False)
 
 
@@ -109,13 +141,13 @@ def tell_measured_cost(study: Study, runs: Path, console: Console) -> None:
     """What the runs that are left would take on this device, from some of their own steps."""
     from studies.calibration import calibrate
 
-    left = [run for run in study.runs() if not has_ended(run.folder(runs))]
+    left = [run for run in study.runs() if steps_left(run.config, run.folder(runs), study.predict)]
     for found in calibrate(left, study.predict):
         console.print(found.sentence, soft_wrap=True, highlight=False)
 
 
-def _plan_jobs(title: str, jobs: list[Job], runs: Path, processes: int, console: Console) -> None:
-    threads = _threads(jobs, processes)
+def _plan_jobs(title: str, predict: bool, jobs: list[Job], runs: Path, processes: int, console: Console) -> None:
+    threads = threads_of(jobs, processes)
     table = Table(title=f"{title}: {sum(len(job.runs) for job in jobs)} runs", title_justify="left")
     for heading in ("job", "runs", "done", "how", "why"):
         table.add_column(heading, justify="right" if heading in ("runs", "done") else "left")
@@ -125,10 +157,10 @@ def _plan_jobs(title: str, jobs: list[Job], runs: Path, processes: int, console:
         table.add_row(job.name, str(len(job.runs)), str(done), "packed in one process", job.why)
     reasons = Counter(job.why for job in jobs if not job.packed)
     for why, count in reasons.items():
-        done = sum(is_done(job, runs) for job in jobs if not job.packed and job.why == why)
+        done = sum(is_done(job, runs, predict) for job in jobs if not job.packed and job.why == why)
         table.add_row("one by one", str(count), str(done), "one process per run", why)
     console.print(table)
-    left = [job for job in jobs if not is_done(job, runs)]
+    left = [job for job in jobs if not is_done(job, runs, predict)]
     costs = [seconds(job, threads) for job in left]
     known = [cost for cost in costs if cost is not None]
     cost = (

@@ -9,11 +9,12 @@ from torch import Tensor
 from errors import InputError
 from lightning_modules.networks import Network
 from studies.build import class_of
-from studies.runs import PLACES, best_checkpoint, check_checkpoint
+from studies.identity import PLACES
+from studies.runs import best_checkpoint, check_checkpoint
 from studies.study import Run
 
 # What the data's config may differ in without a change of items or inputs, besides how they are labelled in training (`VoteDataModule.binding`)
-FREE = {"seed", "batch_size", *PLACES}
+FREE = {"batch_size", *PLACES}
 
 Methods = dict[Any, dict[int, Run]]  # level of the factor -> seed -> run
 

@@ -131,9 +131,9 @@ def span(numbers: Sequence[int]) -> str:
 
 
 def without_nan(content: Any) -> Any:
-    """JSON has no NaN: null says that there is no value."""
+    """JSON has neither NaN nor infinity: null says that there is no value."""
     if isinstance(content, dict):
         return {key: without_nan(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
         return [without_nan(value) for value in content]
-    return None if isinstance(content, float) and math.isnan(content) else content
+    return None if isinstance(content, float) and not math.isfinite(content) else content

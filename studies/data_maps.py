@@ -12,7 +12,7 @@ from metrics import functional
 from metrics.cartography import DataMap, map_across_runs
 from studies.captions import notices, seeds_of
 from studies.collect import Record
-from studies.data_of_runs import DataOfRuns
+from studies.data_of_runs import DataOfRuns, check_of_data
 from studies.listing import Listing
 from studies.report_section import ABSENT, FigureSpec, Section
 
@@ -58,6 +58,7 @@ def map_of(records: list[Record], last: int | None, data: DataOfRuns) -> RunsMap
     items, runs = zip(*(read_run(record.folder, SPLIT) for record in recorded), strict=True)
     common, found = map_across_runs(items, runs, last)
     source = data.of(recorded[0].config)
+    check_of_data(common, None, source, recorded[0].folder)
     if not source.same_items and len(recorded) > 1:
         raise InputError(f"every seed of {type(source).__name__} draws other items, so that its runs have no map in common.")
     uncertainties = {name: values[common] for name, values in source.human_uncertainties().items()}

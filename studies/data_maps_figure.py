@@ -7,6 +7,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from callbacks.cartography_figure import COLORS, STRATA, draw_stratum
+from callbacks.figure_text import as_typed
 from studies.data_maps import RunsMap
 from studies.figure_style import FULL_WIDTH
 from studies.report_section import ABSENT, Section
@@ -26,7 +27,7 @@ def draw_data_maps(maps: dict[Any, RunsMap], section: Section) -> Figure:
             beside = figure.add_subplot(grid[2 * row + 1, 2 * column + 1], sharey=middle)
             mask = found.mask(stratum)
             draw_stratum((middle, above, beside), found.found, mask, found.uncertainties[name], scale, limit, color)
-            heading = "" if level is ABSENT or row else f"{section.label(level)}\n"
+            heading = "" if level is ABSENT or row else f"{as_typed(section.label(level))}\n"
             means = (
                 f"conf. {found.found.confidence[mask].mean():.2f}, var. {found.found.variability[mask].mean():.3f}" if mask.any() else ""
             )
@@ -37,5 +38,7 @@ def draw_data_maps(maps: dict[Any, RunsMap], section: Section) -> Figure:
                 middle.set_ylabel(f"{list(STRATA)[row]}\nconfidence")
             if row:
                 middle.set_xlabel("variability")
-    figure.colorbar(ScalarMappable(scale, COLORS), ax=figure.axes, location="bottom", shrink=0.6, aspect=50, label=f"people's {name}")
+    figure.colorbar(
+        ScalarMappable(scale, COLORS), ax=figure.axes, location="bottom", shrink=0.6, aspect=50, label=f"people's {as_typed(name)}"
+    )
     return figure

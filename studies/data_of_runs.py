@@ -1,8 +1,12 @@
 """The data that finished runs were trained on, for parts of a report that look at items and votes themselves."""
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from datamodules import VoteDataModule
+from errors import InputError
 from studies.build import build_data, class_of
 
 HOW = (
@@ -20,6 +24,16 @@ def data_key(config: dict[str, Any]) -> str:
     """
     arguments, free = config["data"].get("init_args", {}), {*HOW, *class_of(config["data"]).binding}  # pyright: ignore[reportAttributeAccessIssue]
     return repr([config["data"]["class_path"], {name: value for name, value in arguments.items() if name not in free}])
+
+
+def check_of_data(items: np.ndarray, classes: int | None, data: VoteDataModule, folder: Path) -> None:
+    """Refuse what a run's folder holds if it is not of this data: items that there are not, or other classes."""
+    if len(items) and items.max() >= len(data.people):
+        raise InputError(
+            f"{folder} holds item {items.max()}, but its data has {len(data.people)} items; test this run, and predict, again."
+        )
+    if classes is not None and classes != data.num_classes:
+        raise InputError(f"{folder} holds predictions of {classes} classes, but its data has {data.num_classes}; run predict again.")
 
 
 class DataOfRuns:

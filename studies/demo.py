@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
+from callbacks.terminal import plain_console
 from studies.collect import collect
 from studies.commands import study_command
 from studies.report import write_report
@@ -18,7 +18,7 @@ COLUMNS = {"soft_nll": "soft NLL", "kl": "KL", "accuracy": "accuracy", "entropy_
 def demo(runs: Path = Path("runs")) -> None:
     """Run what is left of the study, write its report and show the main numbers."""
     study_command(["run", STUDY, "--runs", str(runs)])
-    study, console = Study.load(STUDY), Console()
+    study, console = Study.load(STUDY), plain_console()
     out = runs / f"{study.name}-report"
     report = write_report(study, runs, out)
     console.print(main_table(study, runs))

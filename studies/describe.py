@@ -11,6 +11,7 @@ from datamodules import VoteDataModule
 from datamodules.account import Account
 from datamodules.agreement import FAR, FEWEST, RARE, annotator_records, far_below, krippendorff_alpha, one_label_only
 from datamodules.duplicates import first_equal
+from datamodules.labels import escaped, look_alikes, printed
 from datamodules.mapped import MappedInputs
 from errors import name_rows, name_some
 from studies.build import build
@@ -24,19 +25,24 @@ MOST_CLASSES = 20  # that are listed one by one
 def describe_command(options: list[str]) -> None:
     """Takes the options of `fit`; nothing is embedded, trained or written."""
     for line in describe(build(resolve(options)["data"])):
-        print(line)
+        print(escaped(line))
 
 
 def describe(data: VoteDataModule) -> Iterator[str]:
     """What there is to say about a dataset, line by line."""
     account = data.account()
-    votes, names = account.votes, data.class_names or tuple(map(str, range(data.num_classes)))
+    labels = data.class_names or tuple(map(str, range(data.num_classes)))
+    votes, names = account.votes, tuple(map(printed, labels))
     crowd = "SIMULATED annotators" if data.simulated else "not marked as simulated"
-    yield f"{type(data).__name__}: {votes.source}"
+    yield f"{data.name}: {votes.source}"
     yield _line("annotators", crowd)
     yield _line("items", f"{len(votes) + len(account.unvoted):,}, {_kind(account.items)}")
     yield _line("without votes", _named(account.unvoted, "they cannot be trained on") if len(account.unvoted) else "none")
     yield _line("classes", f"{len(names)}: {name_some(names, shown=MOST_CLASSES)}")
+    if alike := look_alikes(labels):
+        yield _line(
+            "LOOK ALIKE", f"{name_some([str(pair) for pair in alike[:4]], len(alike))}: count them as one in the file, if they are one"
+        )
     yield from _of_votes(account)
     yield from _of_classes(votes.float_probs().mean(0, dtype=np.float64) if votes.counts is None else _shares(votes.counts), names)
     yield _line(
@@ -112,11 +118,12 @@ def _of_annotators(account: Account, names: Sequence[str]) -> Iterator[str]:
     )
     yield f"  rule 1: agrees with others' votes more than {FAR:g} standard deviations less than the median annotator ({median:.3f}, spread {spread:.3f})"
     yield from (
-        f"    {people[who]}: {records.agreement[who]:.3f} over {records.compared[who]:,} votes" for who in below[:MOST_CLASSES].tolist()
+        f"    {printed(people[who])}: {records.agreement[who]:.3f} over {records.compared[who]:,} votes"
+        for who in below[:MOST_CLASSES].tolist()
     )
     yield f"  rule 2: always gave one label in {FEWEST} or more votes, the chance of which is below {RARE:g} at that label's share"
     yield from (
-        f"    {people[who]}: {names[int(records.favourite[who])]} in all of {records.votes[who]:,} votes"
+        f"    {printed(people[who])}: {names[int(records.favourite[who])]} in all of {records.votes[who]:,} votes"
         for who in constant[:MOST_CLASSES].tolist()
     )
     if max(len(below), len(constant)) > MOST_CLASSES:
@@ -150,11 +157,11 @@ def _kind(items: Any) -> str:
 
 
 def _id(account: Account, row: Any) -> str:
-    return str(row) if account.ids is None else account.ids[int(row)].as_py()
+    return str(row) if account.ids is None else printed(account.ids[int(row)].as_py())
 
 
 def _named(ids: Any, consequence: str) -> str:
-    return f"{len(ids):,} items ({name_some(ids[:4].to_pylist(), len(ids))}); {consequence}"
+    return f"{len(ids):,} items ({name_some([printed(name) for name in ids[:4].to_pylist()], len(ids))}); {consequence}"
 
 
 def _line(name: str, said: str) -> str:

@@ -1,10 +1,13 @@
 """The figures of a report with what is said about them and the numbers behind them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import matplotlib
 from matplotlib.figure import Figure
 
+from callbacks.drawing import reason
+from errors import InputError
 from studies.captions import figure_caption, notices
 from studies.collect import Record
 from studies.comparison import Comparison
@@ -23,13 +26,34 @@ from studies.target_error_figure import draw_target_error, target_error_caption,
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure with what is said about it; no figure where its runs have nothing to draw yet."""
+    """A figure with what is said about it; no figure where its runs have nothing to draw yet, or where drawing failed."""
 
     spec: FigureSpec
     figure: Figure | None
     caption: list[str]
     listings: list[Listing] = field(default_factory=list)  # its numbers
     svg: bytes = b""
+    png: bytes = b""
+
+
+def drawn(
+    spec: FigureSpec, draw: Callable[[], tuple[Figure | None, list[str]]], caption: list[str], listings: list[Listing] | None = None
+) -> Drawn:
+    """A figure as both kinds of file, with what `draw` says about it after the caption.
+
+    A figure that cannot be drawn says why in its place, so that it costs neither the other figures nor the tables; a mistake in what the user gave
+    is one all the same.
+    """
+    listings = listings or []
+    try:
+        with matplotlib.rc_context(LOOK):
+            figure, said = draw()
+        files = (render(figure, "svg"), render(figure, "png")) if figure else (b"", b"")
+    except InputError:
+        raise
+    except Exception as error:
+        return Drawn(spec, None, [*caption, f"Not drawn: {reason(error)}"], listings)
+    return Drawn(spec, figure, [*caption, *said], listings, *files)
 
 
 def drawn_figure(
@@ -40,26 +64,29 @@ def drawn_figure(
     if spec.kind == "data_map":
         return _drawn_maps(spec, spec.select(records), section, caption, data)
     if errors is None:
-        figure, said = draw_figure(spec, records, section, paired, data)
-        return Drawn(spec, figure, [*caption, *said], svg=render(figure, "svg") if figure else b"")
+        return drawn(spec, lambda: draw_figure(spec, records, section, paired, data), caption)
     if errors.note:
         return Drawn(spec, None, [*caption, f"Not drawn: {errors.note}."])
-    with matplotlib.rc_context(LOOK):
+
+    def draw() -> tuple[Figure, list[str]]:
         figure = draw_target_error(spec, errors, section)
         add_title(figure, spec, spec.select(records))
-    listings = target_error_listings(spec, errors, section, caption)
-    return Drawn(spec, figure, [*caption, *target_error_caption(spec, errors, section)], listings, render(figure, "svg"))
+        return figure, target_error_caption(spec, errors, section)
+
+    return drawn(spec, draw, caption, target_error_listings(spec, errors, section, caption))
 
 
 def _drawn_maps(spec: FigureSpec, records: list[Record], section: Section, caption: list[str], data: DataOfRuns) -> Drawn:
     maps, absent = data_maps(spec, records, data)
     if not maps:
         return Drawn(spec, None, [*caption, *absent])
-    with matplotlib.rc_context(LOOK):
+
+    def draw() -> tuple[Figure, list[str]]:
         figure = draw_data_maps(maps, section)
         add_title(figure, spec, records)
-    listing = maps_listing(spec, maps, records, section)
-    return Drawn(spec, figure, [*caption, *maps_caption(spec, maps), *absent], [listing], render(figure, "svg"))
+        return figure, [*maps_caption(spec, maps), *absent]
+
+    return drawn(spec, draw, caption, [maps_listing(spec, maps, records, section)])
 
 
 def drawn_comparison(
@@ -69,11 +96,15 @@ def drawn_comparison(
     caption = [*notices(records, section.scale), *notes]
     if isinstance(found, str):
         return [Drawn(FigureSpec(spec.name, spec.title), None, [*caption, f"Not drawn: {found}."])]
-    drawn = []
+    figures = []
     for kind, name in KINDS.items():
-        figure, note = draw_comparison(kind, found, section)
         listings = [comparison_listing(spec, found, section, caption)] if kind == list(KINDS)[-1] else []
         of_kind = FigureSpec(f"{spec.name}-{kind}", f"{spec.title}: {name}", kind=kind)
-        said = [*caption, note or found.probe_set, *published_fact((spec.published or {}).get(kind, ""))]
-        drawn.append(Drawn(of_kind, figure, said, listings, render(figure, "svg") if figure else b""))
-    return drawn
+        fact = published_fact((spec.published or {}).get(kind, ""))
+
+        def draw(kind: str = kind, fact: list[str] = fact) -> tuple[Figure | None, list[str]]:
+            figure, note = draw_comparison(kind, found, section)
+            return figure, [note or found.probe_set, *fact]
+
+        figures.append(drawn(of_kind, draw, caption, listings))
+    return figures

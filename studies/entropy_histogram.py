@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from callbacks.figure_text import as_typed
 from callbacks.uncertainty_figures import GREY
 from errors import InputError
 from studies.collect import Record
@@ -34,7 +35,7 @@ def draw_entropy_histogram(spec: FigureSpec, records: list[Record], section: Sec
         share, edges = np.histogram(entropy, bins=spec.bins, range=(0, 1), weights=np.full(len(entropy), 1 / len(entropy)))
         axes.stairs(share, edges, fill=True, color=COLORS[place % len(COLORS)], alpha=0.75)
         axes.axvline(float(entropy.mean()), color=GREY, linewidth=1, linestyle="--")
-        axes.set_title(f"{section.label(level)}\n{len(entropy):,} items, mean {entropy.mean():.2f}")
+        axes.set_title(f"{as_typed(section.label(level))}\n{len(entropy):,} items, mean {entropy.mean():.2f}")
         axes.set(xlabel="normalised entropy", ylabel="share of items" if place % 3 == 0 else "", xlim=(0, 1))
         tallest = max(tallest, float(share.max()))
     for axes in places:

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from callbacks.prediction_table import class_probs, read_predictions
+from callbacks.prediction_table import class_probs, number_of_classes, read_predictions
 from errors import InputError
 from metrics import functional
 from studies.collect import Record
-from studies.data_of_runs import DataOfRuns
+from studies.data_of_runs import DataOfRuns, check_of_data
 from studies.report_section import ABSENT, FigureSpec
 
 
@@ -58,6 +58,7 @@ def _of_panel(spec: FigureSpec, records: list[Record], panel: Any, paired: list[
     if not len(chosen):
         raise InputError("there is no test item for which all models predict the annotators' majority class.")
     source = data.of(next(iter(runs.values())).config)
+    check_of_data(index, annotators.shape[1], source, next(iter(runs.values())).folder)
     rows = index[chosen.numpy()]
     names = tuple(source.class_names) or tuple(str(k) for k in range(source.num_classes))
     return [
@@ -85,7 +86,7 @@ def _test_predictions(runs: dict[Any, Record]) -> tuple[np.ndarray, Tensor, dict
     for level, record in runs.items():
         path = record.folder / "predictions.parquet"
         table = read_predictions(record.folder, "test").sort_by("index")
-        if models and not np.array_equal(index, table["index"].to_numpy()):
+        if models and (annotators.shape[1] != number_of_classes(table) or not np.array_equal(index, table["index"].to_numpy())):
             raise InputError(f"{path} is of other test items than those of the other models; its data or its split differs.")
         index = table["index"].to_numpy()
         annotators, models[level] = (torch.from_numpy(class_probs(table, who)) for who in ("annotators", "model"))

@@ -5,9 +5,9 @@ import textwrap
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, get_font
 from torch import Tensor
 
+from callbacks.figure_text import as_typed, printable
 from callbacks.uncertainty_figures import GREY
 from studies.examples import Example
 from studies.figure_style import COLORS, FULL_WIDTH
@@ -38,7 +38,7 @@ def draw_examples(spec: FigureSpec, examples: list[Example], section: Section) -
         for place, (axes, (name, note, probs)) in enumerate(zip(bars, drawn, strict=True)):
             color = COLORS[(place - 1) % len(COLORS)] if place else GREY  # a model has its colour in other figures
             _draw_bars(axes, probs.numpy(), example.class_names if place == 0 else None, color)
-            axes.set_title("\n".join(filter(None, (textwrap.fill(name, int(13 * left)), note or " "))), fontsize=8)
+            axes.set_title("\n".join(filter(None, (as_typed(name, width=int(13 * left)), note or " "))), fontsize=8)
             axes.set_xlabel("share of votes" if place == 0 else "probability", fontsize=8)
     said = [
         f"Chosen by rule, not by hand: {RULES_IN_WORDS[spec.choose]}; ties go to the item that comes first.",
@@ -58,7 +58,7 @@ def row_height(example: Example) -> float:
 def _draw_item(axes: Axes, example: Example, section: Section) -> bool:
     """The item under its dataset's name; returns whether a text was cut."""
     axes.set_axis_off()
-    name = "" if example.panel is ABSENT else f"{section.label(example.panel)}, "
+    name = "" if example.panel is ABSENT else f"{as_typed(section.label(example.panel))}, "
     axes.set_title(f"{name}item {example.row}", fontsize=8, loc="left")
     if isinstance(example.item, Tensor):
         axes.imshow(example.item.permute(1, 2, 0).numpy(), interpolation="nearest")
@@ -72,7 +72,7 @@ def _draw_bars(axes: Axes, probs: np.ndarray, names: tuple[str, ...] | None, col
     axes.barh(np.arange(len(probs)), probs, color=color, height=0.8)
     axes.set(xlim=(0, 1), ylim=(len(probs) - 0.5, -0.5))
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-    axes.set_yticks(range(len(probs)), names or [""] * len(probs))
+    axes.set_yticks(range(len(probs)), [as_typed(name, 40) for name in names or [""] * len(probs)])
     axes.tick_params(axis="y", length=0)
 
 
@@ -91,13 +91,3 @@ def fitted(text: str, lines: int) -> tuple[str, bool]:
 def broken(text: str) -> list[str]:
     """Line by line, as wide as a column."""
     return [line for paragraph in text.strip().splitlines() for line in textwrap.wrap(paragraph, LETTERS)]
-
-
-def printable(text: str) -> str:
-    """Letters that the figures' font does not have, as a white square.
-
-    >>> printable("naïve 🙂")
-    'naïve □'
-    """
-    known = get_font(findfont(FontProperties())).get_charmap()
-    return "".join(letter if ord(letter) in known or letter in "\n\t" else "□" for letter in text)

@@ -50,4 +50,7 @@ def wrapped(label: str, length: int = 36) -> str:
 def shared_legend(figure: Figure, axes: Axes) -> None:
     """One legend for all panels, below them."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", frameon=False, ncols=2 if figure.get_figwidth() < FULL_WIDTH else 4)
+    across = 2 if figure.get_figwidth() < FULL_WIDTH else 4
+    if labels and max(map(len, labels)) > 40:
+        across //= 2
+    figure.legend(handles, labels, loc="outside lower center", frameon=False, ncols=across)

@@ -1,6 +1,5 @@
 """The figures of a report, drawn to be read at column width: labelled axes with units, colour-blind safe, nothing below 8 points."""
 
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 from torch import Tensor
 
-from callbacks.prediction_table import class_probs, read_predictions
+from callbacks.figure_text import TITLE, as_typed
+from callbacks.prediction_table import class_probs, number_of_classes, read_predictions
 from callbacks.uncertainty_figures import GREY, draw_entropy_curve, draw_reliability
+from errors import InputError
 from studies.captions import simulated_mark
 from studies.collect import Record
 from studies.data_of_runs import DataOfRuns
@@ -54,7 +55,7 @@ def draw_figure(
 
 def add_title(figure: Figure, spec: FigureSpec, records: list[Record]) -> None:
     mark = simulated_mark(records)
-    title = textwrap.fill(spec.title, int(12 * figure.get_figwidth()))
+    title = as_typed(spec.title, TITLE, width=int(12 * figure.get_figwidth()))
     figure.suptitle(title + (f"\n{mark}" if mark else ""), fontsize=10)
 
 
@@ -68,12 +69,12 @@ def _points(spec: FigureSpec, records: list[Record], section: Section, paired: l
     for axes, metric in zip(places, spec.metrics, strict=True):
         for place, row in enumerate(rows):
             _draw_seeds(axes, values[metric, row], place)
-        axes.set_yticks(range(len(rows)), [section.label(row) for row in rows] if axes is places[0] else [""] * len(rows))
+        axes.set_yticks(range(len(rows)), [as_typed(section.label(row)) for row in rows] if axes is places[0] else [""] * len(rows))
         axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=_axis(metric, spec))
         axes.tick_params(axis="y", length=0)
         axes.xaxis.set_major_locator(MaxNLocator(6 if len(places) == 1 else 4))
     if all(isinstance(row, int | float) for row in rows):  # numbers do not say what they are
-        places[0].set_ylabel(factor_name(spec.rows))
+        places[0].set_ylabel(as_typed(factor_name(spec.rows)))
     return figure, _note_missing([row for row in rows if not any(len(values[metric, row]) for metric in spec.metrics)], section)
 
 
@@ -105,14 +106,14 @@ def _lines(spec: FigureSpec, records: list[Record], section: Section, paired: li
             sd = np.nan_to_num([s.sd for s in summaries.values()])
             style = line_style(place)
             if summaries:
-                axes.plot(x, mean, **style, markersize=4.5, linewidth=1.5, label=section.label(line))
+                axes.plot(x, mean, **style, markersize=4.5, linewidth=1.5, label=as_typed(section.label(line)))
                 axes.fill_between(x, mean - sd, mean + sd, color=style["color"], alpha=0.15, linewidth=0)
         if levels[0] > 0 and levels[-1] / levels[0] >= 8:
             axes.set_xscale("log")
         if len(levels) <= 10:
             axes.set_xticks(levels, [f"{level:g}" for level in levels])
             axes.xaxis.set_minor_locator(NullLocator())
-        axes.set(xlabel=factor_name(spec.x), ylabel=_axis(metric, spec))
+        axes.set(xlabel=as_typed(factor_name(spec.x)), ylabel=_axis(metric, spec))
     shared_legend(figure, max(places, key=lambda axes: len(axes.get_lines())))
     return figure, _note_missing([line for line in lines if not any(found[metric, line] for metric in spec.metrics)], section)
 
@@ -148,6 +149,9 @@ def _curves(spec: FigureSpec, records: list[Record], section: Section, paired: l
 def pooled_predictions(folders: list[Path]) -> tuple[Tensor, Tensor]:
     """The model's and the annotators' distributions of the test items of several runs, one after the other."""
     tables = [read_predictions(folder, "test") for folder in folders]
+    other = [folder for folder, table in zip(folders, tables, strict=True) if number_of_classes(table) != number_of_classes(tables[0])]
+    if other:
+        raise InputError(f"{other[0] / 'predictions.parquet'} has other classes than those of {folders[0]}; run predict again.")
     model, annotators = (np.concatenate([class_probs(table, who) for table in tables]) for who in ("model", "annotators"))
     return torch.from_numpy(model), torch.from_numpy(annotators)
 
@@ -160,7 +164,7 @@ def _finite(records: list[Record], metric: str, wanted: dict[str, Any], paired: 
 
 def _axis(metric: str, spec: FigureSpec) -> str:
     """Narrower panels need more lines."""
-    return wrapped(measure(metric).axis, 36 if len(spec.metrics) == 1 else 22)
+    return wrapped(as_typed(measure(metric).axis, TITLE), 36 if len(spec.metrics) == 1 else 22)
 
 
 def _legend_below(axes: Axes) -> None:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from callbacks.figure_text import TITLE, as_typed
 from callbacks.history import Epochs, read_history
 from callbacks.training_dynamics import SCORE, STRATA, dynamics_summary
 from studies.captions import seeds_of
@@ -18,6 +19,7 @@ from studies.collect import Record
 from studies.figure_style import line_style, panels, shared_legend, wrapped
 from studies.measures import measure
 from studies.report_section import ABSENT, FigureSpec, Section
+from studies.statistics import LARGEST
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # epochs, mean over seeds, and the band about it
 MARKS = {"best_epoch": "*", "epoch_within_5pct": "o"}
@@ -64,7 +66,7 @@ def draw_history(spec: FigureSpec, records: list[Record], section: Section) -> t
         said, marks = said + drawn, marks + marked
         axes.set_xlabel("epoch (the first is 0)")
         if not several or place % len(spec.panel_levels) == 0:  # a row of panels is of one column of the histories
-            axes.set_ylabel(wrapped(column_name(panel.metric), 36 if len(shown) == 1 else 22))
+            axes.set_ylabel(wrapped(as_typed(column_name(panel.metric), TITLE), 36 if len(shown) == 1 else 22))
     shared_legend(figure, max(places, key=lambda axes: len(axes.get_legend_handles_labels()[1])))
     if marks:
         said.append(f"Stars and circles: mean epoch of the best soft NLL, and of the first within 5 % of it: {'; '.join(marks)}.")
@@ -82,7 +84,7 @@ def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) ->
             continue
         epoch, mean, low, high = panel.curves[line]
         style = {**line_style(place), "marker": ""}
-        axes.plot(epoch, mean, **style, linewidth=1.5, label=section.label(line))
+        axes.plot(epoch, mean, **style, linewidth=1.5, label=as_typed(section.label(line)))
         axes.fill_between(epoch, low, high, color=style["color"], alpha=0.15, linewidth=0)
         if panel.metric == SCORE:
             marked = mean_marks(panel.histories[line])
@@ -96,7 +98,7 @@ def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) ->
     if panel.logarithmic:
         axes.set_yscale("log")
     if panel.level is not ABSENT:
-        axes.set_title(section.label(panel.level))
+        axes.set_title(as_typed(section.label(panel.level)))
     cut = 0.0 if panel.logarithmic else first_epochs_cut(axes, panel.curves)
     said = [f"{at}The first epochs go beyond the axis, up to {cut:.3g}."] if cut else []
     absent = [section.label(line) for line in panel.histories if line not in panel.curves]
@@ -132,14 +134,14 @@ def is_logarithmic(column: str) -> bool:
 
 
 def curve_of(histories: list[Epochs], column: str) -> Curve:
-    """The epochs in which some run has a finite value, the mean over the runs that have one, and a band: one SD to either side (0 where it is one run), or on a
+    """The epochs in which some run has a finite value (and one that can be squared), the mean over the runs that have one, and a band: one SD to either side (0 where it is one run), or on a
     logarithmic axis from the least run to the greatest.
 
     >>> runs = [[{"epoch": 0, "lr": 1.0}, {"epoch": 1, "lr": 4.0}], [{"epoch": 0, "lr": 3.0}]]
     >>> [values.round(3).tolist() for values in curve_of(runs, "lr")]
     [[0, 1], [2.0, 4.0], [0.586, 4.0], [3.414, 4.0]]
     """
-    found = [{int(row["epoch"]): row[column] for row in rows if math.isfinite(row.get(column, math.nan))} for rows in histories]
+    found = [{int(row["epoch"]): row[column] for row in rows if abs(row.get(column, math.nan)) < LARGEST} for rows in histories]
     epochs = np.array(sorted({epoch for run in found for epoch in run}), dtype=int)
     table = np.array([[run.get(int(epoch), math.nan) for epoch in epochs] for run in found]).reshape(len(found), len(epochs))
     number = np.isfinite(table).sum(0)

@@ -1,24 +1,21 @@
 """A job of a study, done in a process of its own: it ends with its parent, holds its runs, and writes its progress."""
 
-import ctypes
 import errno
-import fcntl
 import json
-import math
 import os
-import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from callbacks.history import Epochs, read_history
-from callbacks.results import has_ended, write_failure
-from errors import mistake_behind
-from kept_files import remove_rests, write_atomically
+from errors import full_disk, mistake_behind
+from folder_lock import folder_lock
+from interruption import Interrupted
+from kept_files import remove_partial_files, write_atomically
 from studies.packing import Job
+from studies.runs import run_files
+from studies.steps_left import steps_left
 from studies.study import Run
 
 DIVERGED = 3  # how a job's process ends of which some runs failed in a way that trying again would not mend
@@ -32,7 +29,7 @@ def write_job(job: Job, folder: Path, runs: Path, predict: bool, threads: int, d
         "packed": job.packed,
         "folder": str(runs),
         "predict": predict,
-        "threads": threads,
+        "threads": job.threads or threads,
         "devices": devices,
         "why": job.why,
     }
@@ -49,19 +46,25 @@ def do_job(path: Path) -> dict[str, str]:
     with ExitStack() as stack:
         for run in sorted(runs, key=lambda run: run.name):
             if os.environ.get("SLURM_PROCID", "0") == "0":  # the other processes of a DDP run come along with the first
-                stack.enter_context(hold(run.folder(folder)))
-        if all(has_ended(run.folder(folder)) for run in runs):
-            return {}
-        if content["packed"]:
+                stack.enter_context(folder_lock(run.folder(folder), "trains this run in a study"))
+                remove_partial_files(*run_files(run.folder(folder)))
+        left = {run.name: steps_left(run.config, run.folder(folder), content["predict"]) for run in runs}
+        failures = {}
+        if content["packed"] and any("fit" in steps for steps in left.values()):
             from studies.pack_job import run_pack
 
-            remove_rests(path.parent, f"{path.stem}.pt.*")
-            return run_pack(runs, folder, path.with_suffix(".pt"), content["predict"], lambda share: report(path, share))
-        return run_alone(runs[0], folder, content["predict"], content["devices"])
+            remove_partial_files(path.parent, of=f"{path.stem}.pt")
+            failures = run_pack(runs, folder, path.with_suffix(".pt"), content["predict"], lambda share: report(path, share))
+            left = {run.name: steps_left(run.config, run.folder(folder), content["predict"]) for run in runs}
+        for run in runs:  # of a pack, what is left when its members are trained: a probe or predictions that were not asked for before
+            failures |= run_alone(run, folder, left[run.name], content["devices"])
+        return failures
 
 
-def run_alone(run: Run, folder: Path, predict: bool, devices: int) -> dict[str, str]:
-    """One run through Lightning, continued from its own checkpoint where there is one."""
+def run_alone(run: Run, folder: Path, steps: list[str], devices: int) -> dict[str, str]:
+    """One run through Lightning, continued from its own checkpoint where there is one; returns why it has no result, by its name."""
+    if not steps:
+        return {}
     from studies.configuration import write_config
     from studies.single_run import run_command
 
@@ -69,57 +72,26 @@ def run_alone(run: Run, folder: Path, predict: bool, devices: int) -> dict[str, 
     options += ["--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"]
     if devices > 1:
         options += ["--trainer.devices", str(devices), "--trainer.strategy", "ddp"]
-    for command in ("fit", "test", *(["predict"] if predict else [])):
-        run_command([command, *options])
-        if command == "fit" and (reason := divergence(read_history(run.folder(folder)) or [])):
-            write_failure(run.folder(folder), reason)
-            return {run.name: reason}
+    for command in steps:
+        done = run_command([command, *options])
+        if command == "fit" and done.training and done.training.diverged:
+            return {run.name: done.training.reason}
     return {}
-
-
-def divergence(epochs: Epochs) -> str:
-    """Why a training has no result, in the words of a pack; empty where all its losses are finite numbers.
-
-    >>> divergence([{"epoch": 0, "train/loss": 1.5, "val/loss": 1.2}, {"epoch": 1, "train/loss": float("nan"), "val/loss": 1.3}])
-    'its loss was nan in epoch 1'
-    """
-    losses = ((int(row["epoch"]), row[name]) for row in epochs for name in ("train/loss", "val/loss") if name in row)
-    return next((f"its loss was {loss:g} in epoch {epoch}" for epoch, loss in losses if not math.isfinite(loss)), "")
-
-
-class hold:
-    """Hold a run's folder against other processes, also of other studies; released when the process ends, however it ends."""
-
-    def __init__(self, folder: Path):
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._file = folder, open(folder / ".lock", "w")  # noqa: SIM115
-
-    def __enter__(self):
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        remove_rests(self._folder)
-
-    def __exit__(self, *error: Any):
-        self._file.close()
 
 
 def report(path: Path, share: float) -> None:
     path.with_suffix(".progress").write_text(f"{share:.4f}")
 
 
-def die_with_parent(parent: int) -> None:
-    """Ask Linux to kill this process when its launcher ends, so that no orphan goes on writing."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-        if os.getppid() != parent:
-            sys.exit("the launcher has ended")
-
-
 def run(path: Path) -> int:
     """Do a job and say how it ended: the exit code of its process, with a sentence for the log where it failed."""
     try:
         failures = do_job(path)
+    except Interrupted as stop:
+        print(stop)
+        return stop.code
     except Exception as error:
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        if full_disk(error):
             os._exit(errno.ENOSPC)  # the log lies on the same disk, so the code must tell
         mistake = mistake_behind(error)
         if mistake is None:

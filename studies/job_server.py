@@ -6,6 +6,7 @@ one job does can reach another. The server ends with its launcher, and every job
 
 import os
 import select
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -20,14 +21,14 @@ class JobServer:
     """The launcher's side: hand over jobs, and ask which have ended."""
 
     def __init__(self, threads: int):
-        self._environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+        self._environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "PYTHONPATH": import_path()}
         self._process: subprocess.Popen | None = None
         self._going: set[Path] = set()
         self._said = b""
 
     def start(self, job: Path) -> None:
         if self._process is None:
-            command = [sys.executable, "-m", SERVER, str(os.getpid())]
+            command = [sys.executable, "-P", "-m", SERVER, str(os.getpid())]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment, bufsize=0)
             os.set_blocking(self._process.stdout.fileno(), False)  # pyright: ignore[reportOptionalMemberAccess]
         self._going.add(job)
@@ -57,6 +58,11 @@ class JobServer:
         self._process, self._said = None, b""
 
 
+def import_path() -> str:
+    """For PYTHONPATH: where this process imports from, so that its jobs run the same code and nothing of the working folder, wherever it was started."""
+    return os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
+
+
 def serve(answers: TextIO) -> None:
     """Fork for every job named on the standard input, and answer how each ended, until the launcher closes the former."""
     server = os.getpid()
@@ -82,22 +88,26 @@ def serve(answers: TextIO) -> None:
 
 def _become(path: Path, server: int) -> None:
     """Do a job in this process, with its output in the job's log, and exit."""
-    from studies.job import die_with_parent, run
+    from interruption import interrupt_on_signals
+    from studies.job import run
+    from studies.parent import die_with_parent
 
     die_with_parent(server)
     log = os.open(path.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     for stream, target in ((os.open(os.devnull, os.O_RDONLY), 0), (log, 1), (log, 2)):
         os.dup2(stream, target)
     sys.stdout = os.fdopen(1, "w", buffering=1)
+    interrupt_on_signals()
     sys.exit(run(path))
 
 
 if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what imports print must not be taken for an answer
-    from studies.job import die_with_parent
+    from studies.parent import die_with_parent
 
     die_with_parent(int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the launcher says so, and ends this one
     import studies.pack_job
     import studies.single_run  # noqa: F401
 

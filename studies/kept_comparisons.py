@@ -5,16 +5,19 @@ Comparing the checkpoints of a study can take hours, and a report is written man
 
 import json
 import math
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from callbacks.results import read_json
+from callbacks.read_json import read_json
 from datamodules.files import sha256
 from errors import InputError
+from folder_lock import folder_lock
 from kept_files import write_atomically
 from studies.collect import Record
 from studies.comparison import Comparison, PairLine, PairValue, without_nan
+from studies.comparison_checks import is_comparison
 from studies.loss_barrier import LossLine
 from studies.report_section import ComparisonSpec
 from studies.representations import compare_runs
@@ -42,20 +45,21 @@ def compared(spec: ComparisonSpec, records: list[Record], runs: Path, out: Path 
         "runs": {record.run: sha256(best_checkpoint(record.folder)) for record in chosen},
         "options": {"factor": spec.rows, "points": spec.points, "quantile": spec.quantile},
     }
-    kept = read_kept(out / FILE) if out else {}
-    entry = kept.get(spec.name)
-    if entry and all(entry.get(name) == value for name, value in key.items()):
-        return entry["comparison"], notes
-    try:
-        study_runs = [Run(record.run, record.config, {spec.grid: record.factors}) for record in chosen]
-        found = compare_runs(study_runs, runs, **key["options"])
-    except InputError as error:  # the report says so in the figures' place
-        return str(error).rstrip("."), notes
-    if out:
-        content = {**kept, spec.name: {**key, "comparison": found}}
-        content = {name: {**entry, "comparison": without_nan(asdict(entry["comparison"]))} for name, entry in content.items()}
-        write_atomically(out / FILE, json.dumps(content, indent=1) + "\n")
-    return found, notes
+    with folder_lock(out, "compares networks") if out else nullcontext():  # for hours, of which another report may make use
+        kept = read_kept(out / FILE) if out else {}
+        entry = kept.get(spec.name)
+        if entry and all(entry.get(name) == value for name, value in key.items()):
+            return entry["comparison"], notes
+        try:
+            study_runs = [Run(record.run, record.config, {spec.grid: record.factors}) for record in chosen]
+            found = compare_runs(study_runs, runs, **key["options"])
+        except InputError as error:  # the report says so in the figures' place
+            return str(error).rstrip("."), notes
+        if out:
+            content = {**kept, spec.name: {**key, "comparison": found}}
+            content = {name: {**entry, "comparison": without_nan(asdict(entry["comparison"]))} for name, entry in content.items()}
+            write_atomically(out / FILE, json.dumps(content, indent=1) + "\n")
+        return found, notes
 
 
 def comparison_of(content: dict[str, Any]) -> Comparison:
@@ -65,15 +69,24 @@ def comparison_of(content: dict[str, Any]) -> Comparison:
         for value in content["values"]
     ]
     lines = [PairLine(**{**line, "methods": tuple(line["methods"]), "line": _line(line["line"])}) for line in content["lines"]]
-    return Comparison(**{**content, "values": values, "lines": lines})
+    found = Comparison(**{**content, "values": values, "lines": lines})
+    if not is_comparison(found):
+        raise ValueError("what is no comparison of runs")
+    return found
 
 
 def _line(content: dict[str, Any]) -> LossLine:
-    plain, reestimated = ([_number(v) for v in content[name]] if content[name] else None for name in ("plain", "reestimated"))
-    return LossLine(content["alphas"], plain or [], reestimated)
+    alphas, plain = ([_number(v) for v in content[name]] for name in ("alphas", "plain"))
+    reestimated = [_number(v) for v in content["reestimated"]] if content["reestimated"] else None
+    if not len(alphas) == len(plain) == len(reestimated or plain):
+        raise ValueError("a line has another number of losses than of points")
+    return LossLine(alphas, plain, reestimated)
 
 
 def _number(value: float | None) -> float:
+    """A finite number, or NaN for null."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value)):
+        raise ValueError(f"{value} is no finite number")
     return math.nan if value is None else value
 
 
@@ -84,5 +97,5 @@ def read_kept(path: Path) -> dict[str, Any]:
     kept = read_json(path)
     try:
         return {name: {**entry, "comparison": comparison_of(entry["comparison"])} for name, entry in kept.items()}
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path} cannot be read; delete it to have networks compared again.") from error

@@ -7,7 +7,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from studies.table_formats import NOTHING, markdown_row, tex_escape
+from studies.markdown import markdown_row, markdown_text, raw_row
+from studies.table_formats import NOTHING, tex_escape
 
 LONG = 24  # characters from which a column is text that may be broken into lines
 
@@ -45,10 +46,10 @@ def in_words(value: Any) -> str:
 
 
 def listing_markdown(listing: Listing, heading: bool = True) -> str:
-    text = [f"## {listing.title}", ""] * heading + [*(f"{sentence}  " for sentence in listing.caption), ""]
+    text = [f"## {markdown_text(listing.title)}", ""] * heading + [*(f"{markdown_text(sentence)}  " for sentence in listing.caption), ""]
     text += [markdown_row(list(listing.shown.values()))]
-    text += [markdown_row(["---:" if listing.is_number(column) else "---" for column in listing.shown])]
-    text += [markdown_row([cell.replace("\n", "<br>") for cell in listing.cells(row)]) for row in listing.rows]
+    text += [raw_row(["---:" if listing.is_number(column) else "---" for column in listing.shown])]
+    text += [markdown_row(listing.cells(row)) for row in listing.rows]
     return "\n".join(text) + "\n"
 
 

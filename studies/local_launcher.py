@@ -1,36 +1,49 @@
 """Runs a study's jobs on this machine: a few processes side by side, one progress bar, and failures told at the end."""
 
 import errno
-import fcntl
 import os
 import time
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from callbacks.results import has_ended
+from folder_lock import folder_lock
 from studies.job import DIVERGED, write_job
 from studies.job_server import JobServer
 from studies.packing import Job
+from studies.steps_left import steps_left
 from studies.study import Study
 
 
-def launch(study: Study, jobs: list[Job], runs: Path, processes: int, threads: int, console: Console) -> list[str]:
-    """Do all jobs that are not done; returns what failed, one line each."""
+def launch(study: Study, cut: Callable[[], list[Job]], runs: Path, processes: int, console: Console) -> list[str]:
+    """Do all jobs that are not done; returns what failed, one line each. They are cut when no other process works on the study."""
     folder = study_folder(study, runs)
-    with only_one(folder, console):
-        left = [job for job in jobs if not is_done(job, runs)]
-        return _work_off(study, left, runs, folder, processes, threads, console)
+    with hold_study(folder, console):
+        jobs = cut()
+        left = [job for job in jobs if not is_done(job, runs, study.predict)]
+        return _work_off(study, left, runs, folder, processes, threads_of(jobs, processes), console)
 
 
 def study_folder(study: Study, runs: Path) -> Path:
     return runs / ".studies" / study.name
 
 
-def is_done(job: Job, runs: Path) -> bool:
-    return all(has_ended(run.folder(runs)) for run in job.runs)
+def threads_of(jobs: list[Job], processes: int) -> int:
+    """Of each process, so that together they are as many as there are cores."""
+    return max(1, (os.cpu_count() or 1) // min(processes, len(jobs)))
+
+
+def hold_study(folder: Path, console: Console) -> AbstractContextManager[None]:
+    """Let one process at a time work on a study, on this machine or through Slurm."""
+    return folder_lock(folder, "runs this study", say=partial(console.print, markup=False, highlight=False, soft_wrap=True))
+
+
+def is_done(job: Job, runs: Path, predict: bool) -> bool:
+    return all(not steps_left(run.config, run.folder(runs), predict) for run in job.runs)
 
 
 def _work_off(study: Study, left: list[Job], runs: Path, folder: Path, processes: int, threads: int, console: Console) -> list[str]:
@@ -53,8 +66,9 @@ def _work_off(study: Study, left: list[Job], runs: Path, folder: Path, processes
                 time.sleep(0.1)
                 for path, code in server.ended().items():
                     job = going.pop(path)
-                    finished += len(job.runs)
-                    if code not in (0, DIVERGED):  # that runs diverged stands in their folders
+                    ended = sum(not steps_left(run.config, run.folder(runs), study.predict) for run in job.runs)
+                    finished += ended
+                    if code not in (0, DIVERGED) or ended < len(job.runs):  # that runs diverged stands in their folders
                         failures.append(_failure(job, path, code))
                 share = sum(len(job.runs) * _share(path) for path, job in going.items())
                 bar.update(task, completed=finished + share)
@@ -76,20 +90,3 @@ def _failure(job: Job, path: Path, code: int) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     said = os.strerror(code) if code == errno.ENOSPC else lines[-1] if lines else "no output"
     return f"{job.name} ({len(job.runs)} run(s)) ended with code {code}: {said} [log: {log}]"
-
-
-@contextmanager
-def only_one(folder: Path, console: Console):
-    """Let one process at a time work on a study; a second one says whom it waits for."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            console.print(f"process {lock.read().strip()} is running this study; waiting for it to end")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        yield

@@ -9,7 +9,7 @@ from errors import InputError
 from studies.build import training_labels
 from studies.captions import notices, seeds_of
 from studies.collect import Record
-from studies.data_of_runs import DataOfRuns
+from studies.data_of_runs import DataOfRuns, check_of_data
 from studies.listing import Listing
 from studies.measures import factor_name
 from studies.mode_shift import ModeShift, mode_shift
@@ -66,6 +66,7 @@ def _shift(before: Record, after: Record, data: DataOfRuns) -> ModeShift:
         raise InputError(f"{before.run} and {after.run} have predictions of different test items; both must be of one split.")
     source = data.of(before.config)
     assert source.corpus is not None
+    check_of_data(index, None, source, before.folder)
     old, new = (training_labels(record.config, source).majority[index] for record in (before, after))
     return mode_shift(predicted_before, predicted_after, old, new, source.people.majority[index])
 

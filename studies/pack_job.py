@@ -11,21 +11,28 @@ import torch
 from torch import Tensor
 
 from callbacks.data_cartography import DataCartography
+from callbacks.drawing import draw_pictures
 from callbacks.epoch_scores import EpochScores
 from callbacks.history import write_history
+from callbacks.known_data import know_data
 from callbacks.prediction_table import write_predictions
-from callbacks.results import describe_run, read_results, write_failure, write_results
+from callbacks.results import describe_run, read_results, results_of_test, write_before_drawing
 from callbacks.training_dynamics import TrainingDynamics
+from callbacks.training_record import TrainingRecord, write_training
 from datamodules import Mixup, VoteDataModule
+from datamodules.fingerprint import Fingerprint, fingerprint, fingerprint_of_labels
+from interruption import Interrupted
 from lightning_modules.classifier import AnnotatorClassifier
 from lightning_modules.pack_member import EarlyStopping, Member
 from lightning_modules.packed import PackedClassifier
 from metrics import every_metric
-from studies.build import build, build_classifier, build_data, class_of, training_labels
+from studies.build import build, build_classifier, build_data, class_of, is_probe, training_labels
 from studies.checkpoints import before, newest_whole, write_checkpoint
 from studies.configuration import write_config
-from studies.packing import is_probe, without_epochs
+from studies.identity import all_options
+from studies.packing import without_epochs
 from studies.runs import best_checkpoint
+from studies.steps_left import probes_of
 from studies.study import Run
 
 SAVE_EVERY = 5.0  # seconds between saved states of a pack
@@ -34,6 +41,7 @@ SAVE_EVERY = 5.0  # seconds between saved states of a pack
 def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress: Callable[[float], None]) -> dict[str, str]:
     """Train a pack and write every run; returns the failures by run name. `state` is where an interrupted pack is continued from."""
     members, owners = build_members(runs, folder)
+    _know_data(members, owners, folder)
     pack = PackedClassifier(members)
     saved_state = newest_whole(state)
     if saved_state:
@@ -47,13 +55,19 @@ def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress
             write_checkpoint(state, pack.state_dict(), keep=True)
             saved = time.monotonic()
 
-    pack.fit(after_epoch)
+    try:
+        pack.fit(after_epoch)
+    except Interrupted as stop:
+        epochs = max(member.max_epochs for member in members)
+        raise Interrupted(f"{stop} at epoch {pack.epoch} of {epochs}; the same command continues.", stop.code) from stop
     failures = {}
     for member, owned in zip(members, owners, strict=True):
         for run in owned:
             if member.failed and run.config["trainer"]["max_epochs"] not in member.at_stop:  # a shorter run may have ended before
                 failures[run.name] = member.failed
-                write_failure(run.folder(folder), member.failed)
+                write_config(run.config, run.folder(folder))
+                write_history(run.folder(folder), member.history)
+                write_training(run.folder(folder), _record(member, run))
             elif read_results(run.folder(folder)) is None:  # what an earlier process finished is left as it is
                 for probe in cartographies(run.config) if run is not owned[0] else []:
                     probe.copy_record(member.data, owned[0].folder(folder), run.folder(folder), run.config["trainer"]["max_epochs"])
@@ -61,6 +75,27 @@ def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress
     for rest in (before(state), state):
         rest.unlink(missing_ok=True)
     return failures
+
+
+def _know_data(members: list[Member], owners: list[list[Run]], folder: Path) -> None:
+    """Note, of every run, what it is trained on; or refuse, where it was begun on something else."""
+    known: dict[int, Fingerprint] = {}
+    for member, owned in zip(members, owners, strict=True):
+        base = known.setdefault(id(member.data), fingerprint(member.data))
+        for run in owned:
+            labels = training_labels(run.config, member.data)
+            now = base if labels is member.data.corpus.votes else base | fingerprint_of_labels(labels)
+            know_data(run.folder(folder), member.data, all_options(run.config), write=True, now=now)
+
+
+def _record(member: Member, run: Run) -> TrainingRecord:
+    """How a run's training ended, which may be a prefix of its member's."""
+    planned = run.config["trainer"]["max_epochs"]
+    failed = member.failed if planned not in member.at_stop else None
+    epochs = min(len(member.history), planned)
+    steps = epochs * -(-len(member.data.rows("train")) // member.data.batch_size)
+    ended = "diverged" if failed else "epochs" if epochs == planned else "early_stopping"
+    return TrainingRecord(ended, epochs, planned, steps, reason=failed or "")
 
 
 def build_members(runs: list[Run], folder: Path) -> tuple[list[Member], list[list[Run]]]:
@@ -134,7 +169,7 @@ def cartographies(config: dict[str, Any]) -> list[DataCartography]:
 
 
 def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
-    """Checkpoint, config, history and, last of all, results: as if the run had been alone."""
+    """Checkpoint, config, history, results and, last of all, pictures: as if the run had been alone."""
     epochs = run.config["trainer"]["max_epochs"]
     best_epoch, state = member.at_stop.get(epochs, (member.best_epoch, member.best_state))
     checkpoint = best_checkpoint(folder)
@@ -147,6 +182,8 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     network.load_state_dict({name.removeprefix("network."): value for name, value in state.items()})
     arguments = run.config["data"]["init_args"]
     delivery, votes_per_item, targets = (build(arguments.get(option)) for option in ("delivery", "votes_per_item", "targets"))
+    record = _record(member, run)
+    write_training(folder, record)
     about = describe_run(data, delivery, votes_per_item, network, folder, checkpoint, targets)
     metrics = every_metric("")
     probs, people, _ = predictions(member.classifier, data, data.corpus.splits["test"])
@@ -154,14 +191,16 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
         metrics.update(*batch)  # in the batches of a solo run, for the same sums to the last bit
     if predict:
         write_predictions(folder, *predictions(member.classifier, data, np.arange(len(data.corpus.votes))), data.corpus.splits)
-    numbers, notes = {"val_loss": val_loss, **{name: float(value) for name, value in metrics.compute().items()}}, []
+    numbers, notes, pictures = {"val_loss": val_loss, **{name: float(value) for name, value in metrics.compute().items()}}, [], {}
     for callback in run.config["trainer"].get("callbacks") or []:
         if is_probe(callback):
             findings = build(callback).examine(member.classifier, data, folder)
-            findings.write(folder)
+            findings.write_tables(folder)
             numbers |= findings.metrics
             notes += findings.notes
-    write_results(folder, {**about, "metrics": dict(sorted(numbers.items())), "notes": notes})
+            pictures |= findings.figures
+    results = results_of_test(about, record, len(probs), probes_of(run.config), numbers, notes)
+    write_before_drawing(folder / "results.json", results, lambda: draw_pictures(pictures, folder))
 
 
 @torch.no_grad()

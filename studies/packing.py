@@ -3,11 +3,10 @@
 import hashlib
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from callbacks.probe import Probe
-from studies.build import class_of
+from studies.build import class_of, is_probe
 from studies.study import Run
 
 NETWORKS = {"SimpleFFN", "DeeperFFN", "MLPHead", "LeNet"}
@@ -42,6 +41,7 @@ class Job:
     runs: list[Run]
     packed: bool
     why: str
+    threads: int | None = None  # that it began with; None for as many as there is room for
 
     @property
     def name(self) -> str:
@@ -73,11 +73,12 @@ def why_alone(config: dict[str, Any]) -> str | None:
     return None
 
 
-def jobs_of(runs: Sequence[Run], processes: int) -> list[Job]:
-    """Cut a study's runs into jobs.
+def jobs_of(runs: Sequence[Run], processes: int, begun: Sequence[Job] = ()) -> list[Job]:
+    """Cut a study's runs into jobs. Those that have begun stay as they are.
 
-    The cut depends on the whole study, never on what is already done: a pack that is run again after an interruption has the same
-    members and so the same arithmetic, to the last bit.
+    How a pack is cut changes the last bits of its members' numbers, for sums over wider matrices round in another order, and nothing else. So that a study
+    that is interrupted ends with the same bits, the cut depends on the whole study and the number of processes, never on what is already done. Where it
+    is continued with another number, or has got more runs, a new pack is what the begun ones leave of it.
     """
     groups: dict[str, list[Run]] = {}
     alone: list[Job] = []
@@ -88,7 +89,9 @@ def jobs_of(runs: Sequence[Run], processes: int) -> list[Job]:
         else:
             alone.append(Job([run], packed=False, why=reason))
     packs = [Job(part, packed=True, why="members of equal shape") for group in groups.values() for part in _parts(group, processes)]
-    return packs + alone
+    kept = {run.name for job in begun for run in job.runs}
+    rest = [replace(job, runs=[run for run in job.runs if run.name not in kept]) for job in packs + alone]
+    return [*begun, *(job for job in rest if job.runs)]
 
 
 def _parts(group: list[Run], processes: int) -> list[list[Run]]:
@@ -100,11 +103,6 @@ def _parts(group: list[Run], processes: int) -> list[list[Run]]:
     wanted = max(-(-len(members) // LARGEST), min(processes, len(members)))
     cuts = [members[i * len(members) // wanted : (i + 1) * len(members) // wanted] for i in range(wanted)]
     return [[run for unit in cut for run in unit] for cut in cuts]
-
-
-def is_probe(callback: dict[str, Any]) -> bool:
-    """Whether a callback only looks at what training leaves behind (weights, history), so that it serves members of a pack as well."""
-    return issubclass(class_of(callback), Probe)
 
 
 def _class(entry: Any) -> str | None:

@@ -77,7 +77,6 @@ different experiments. What selections chose (`studies.selection`) is listed by 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kept_files import write_atomically
 from studies.captions import notices
 from studies.changes import changes_listing
 from studies.claim_values import Measured
@@ -87,19 +86,17 @@ from studies.comparison import Comparison
 from studies.data_of_runs import DataOfRuns
 from studies.dataset_statistics import dataset_listing
 from studies.drawn import Drawn, drawn_comparison, drawn_figure
-from studies.figure_style import render
 from studies.kept_comparisons import compared
-from studies.listing import Listing, listing_csv, listing_markdown, listing_tex
+from studies.known_data import check_data
+from studies.listing import Listing
 from studies.mode_shift_part import mode_shift_listing
-from studies.report_page import page
+from studies.report_files import check_report, write_files
 from studies.report_section import Section
 from studies.section_reader import read_section
 from studies.selection_listing import selection_listings
 from studies.study import Study
-from studies.table_formats import to_csv, to_markdown, to_tex
 from studies.tables import Table, build_table
 from studies.target_error import TargetError, target_errors
-from studies.tensorboard_log import log_report
 
 
 @dataclass(frozen=True)
@@ -132,29 +129,14 @@ def write_report(study: Study, runs: Path, out: Path) -> Path:
 
     A report can be written at any time: runs that are missing or cut short are listed and not counted.
     """
+    check_report(out)
     return write_files(build_report(study, Path(runs), out), out)
-
-
-def write_files(report: Report, out: Path) -> Path:
-    for table in report.tables:
-        for suffix, content in (("md", to_markdown), ("csv", to_csv), ("tex", to_tex)):
-            write_atomically(out / "tables" / f"{table.spec.name}.{suffix}", content(table, report.section))
-    for listing in report.listings:
-        for suffix, content in (("md", listing_markdown), ("csv", listing_csv), ("tex", listing_tex)):
-            write_atomically(out / "tables" / f"{listing.name}.{suffix}", content(listing))
-    for drawn in report.figures:
-        if drawn.figure:
-            write_atomically(out / "figures" / f"{drawn.spec.name}.svg", drawn.svg)
-            write_atomically(out / "figures" / f"{drawn.spec.name}.png", render(drawn.figure, "png"))
-    log_report(report, out / "tensorboard")
-    path = out / "report.html"
-    write_atomically(path, page(report))
-    return path
 
 
 def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
     """Compute and draw everything. `out` is where comparisons between networks are kept from one report to the next."""
     collection = Collection.of(study, runs)
+    check_data((record.config, record.folder) for record in collection.finished.values())
     section = read_section(study, collection)
     tables = [build_table(spec, collection.records(spec.grid), study.paired) for spec in section.tables]
     data = DataOfRuns()

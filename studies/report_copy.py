@@ -4,16 +4,22 @@ It says how it came about, and nothing of the machine that it was made on. Figur
 """
 
 import json
+import os
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errors import InputError
-from kept_files import write_atomically
+from folder_lock import LOCK, folder_lock
+from kept_files import remove_partial_files
 from studies.captions import notices, table_caption
 from studies.claims import outcomes_in_words, summary_line
 from studies.figure_style import render
 from studies.listing import Listing, listing_csv, listing_markdown
+from studies.markdown import markdown_text
+from studies.owned_files import Owned, check_files, owned_files, replace_files
 from studies.report_section import KINDS
 from studies.table_formats import to_csv, to_markdown
 
@@ -22,38 +28,63 @@ if TYPE_CHECKING:
     from studies.report import Report
 
 DPI = 150
-MARK = "<!-- Written by cli.py study report --copy; changes made here are lost. -->"
+README = "README.md"
+START = "<!-- Written by cli.py study report --copy;"  # of the README.md of any version
+MARK = f"{START} a copy that was changed by hand is not replaced. -->"
+ADVICE = "name a new folder after --copy, or that of an earlier copy"
 
 
 def write_copy(report: "Report", out: Path) -> Path:
     """Write the copy to `out`, in place of an earlier one, and return the path of its README.md."""
+    check_copy(report, out)
+    contents = ((name, content()) for name, content in _contents(report, out).items())
+    files = {name: without_folders(content).encode() if isinstance(content, str) else content for name, content in contents}
+    with folder_lock(out, "writes this copy"):
+        try:
+            remove_partial_files(out, out / "tables", out / "figures")
+            replace_files(out, files, _earlier(out), ADVICE)
+        finally:
+            (out / LOCK).unlink(missing_ok=True)  # which would be committed; whoever waits for it sees that it is gone, and takes a new one
+    return out / README
+
+
+def check_copy(report: "Report", out: Path) -> None:
+    """Nothing but the files of an earlier copy, as it left them, is ever replaced or removed."""
     check_place(out)
-    files = {"README.md": _readme(report, out).encode()}
-    for table in report.tables:
-        files[f"tables/{table.spec.name}.md"] = to_markdown(table, report.section).encode()
-        files[f"tables/{table.spec.name}.csv"] = to_csv(table, report.section).encode()
-    for listing in report.listings:
-        files[f"tables/{listing.name}.md"] = listing_markdown(listing).encode()
-        files[f"tables/{listing.name}.csv"] = listing_csv(listing).encode()
-    for drawn in report.figures:
-        if drawn.figure and not _shows_items(drawn):
-            files[f"figures/{drawn.spec.name}.png"] = render(drawn.figure, "png", DPI)
-    for folder, suffixes in (("tables", (".md", ".csv")), ("figures", (".png",))):
-        for path in sorted((out / folder).glob("*")):
-            if path.suffix in suffixes and f"{folder}/{path.name}" not in files:
-                path.unlink()  # of an earlier copy
-    for name, content in files.items():
-        write_atomically(out / name, without_folders(content.decode()) if not name.endswith(".png") else content)
-    return out / "README.md"
+    check_files(out, _contents(report, out), _earlier(out), ADVICE)
 
 
 def check_place(out: Path) -> None:
-    """Nothing but an earlier copy is ever overwritten."""
-    readme = out / "README.md"
-    if out.is_file():
+    """The same as far as it can be known before anything is computed."""
+    if os.path.lexists(out) and not out.is_dir():
         raise InputError(f"{out} is a file; name a folder after --copy.")
-    if readme.exists() and not readme.read_text().startswith(MARK):
-        raise InputError(f"{readme} was not written by a report; name a new folder after --copy, or that of an earlier copy.")
+    check_files(out, [README], _earlier(out), ADVICE)
+
+
+def _earlier(out: Path) -> Owned:
+    """The files of an earlier copy. Earlier versions kept no list of them: there, they are what its README.md shows, and tables as Markdown."""
+    owned, readme = owned_files(out), out / README
+    if owned is not None:
+        return owned
+    if readme.is_symlink() or not readme.is_file() or not (text := readme.read_text(errors="replace")).startswith(START):
+        return {}
+    shown = re.findall(r"\]\(((?:tables|figures)/[^/()#]+\.(?:md|csv|png))\)", text)
+    return dict.fromkeys([README, *shown, *(f"{name.removesuffix('.csv')}.md" for name in shown if name.endswith(".csv"))])
+
+
+def _contents(report: "Report", out: Path) -> dict[str, Callable[[], str | bytes]]:
+    """What makes each file of the copy, by its name; README.md comes last."""
+    files: dict[str, Callable[[], str | bytes]] = {}
+    for table in report.tables:
+        files[f"tables/{table.spec.name}.md"] = partial(to_markdown, table, report.section)
+        files[f"tables/{table.spec.name}.csv"] = partial(to_csv, table, report.section)
+    for listing in report.listings:
+        files[f"tables/{listing.name}.md"] = partial(listing_markdown, listing)
+        files[f"tables/{listing.name}.csv"] = partial(listing_csv, listing)
+    for drawn in report.figures:
+        if drawn.figure and not _shows_items(drawn):
+            files[f"figures/{drawn.spec.name}.png"] = partial(render, drawn.figure, "png", DPI)
+    return {**files, README: partial(_readme, report, out)}
 
 
 def without_folders(text: str) -> str:
@@ -68,19 +99,21 @@ def without_folders(text: str) -> str:
 def _readme(report: "Report", out: Path) -> str:
     study, section, collection = report.study, report.section, report.collection
     records = list(collection.finished.values())
-    parts = [MARK, f"# {study.title or study.name}", *(f"**{text}**" for text in notices(records, section.scale))]
-    parts += [section.comment.strip()] if section.comment else []
+    parts = [MARK, f"# {markdown_text(study.title or study.name)}"]
+    parts += [f"**{markdown_text(text)}**" for text in notices(records, section.scale)]
+    parts += map(markdown_text, section.comment.strip().split("\n\n") if section.comment else [])
     if report.claims_listing:
-        parts.append(" ".join([summary_line(report.claims), *outcomes_in_words(report.claims), "See [claims](#claims)."]))
-    parts.append(f"{len(records)} of {len(collection.planned)} runs are finished. {_versions(report)}")
+        words = [summary_line(report.claims), *outcomes_in_words(report.claims)]
+        parts.append(" ".join([*map(markdown_text, words), "See [claims](#claims)."]))
+    parts.append(f"{len(records)} of {len(collection.planned)} runs are finished. {markdown_text(_versions(report))}")
     path = _as_given(study.path)
     commands = [f"python cli.py study run {path}", f"python cli.py study report {path} --copy {_as_given(out)}"]
     parts.append("\n".join(["How it was produced:", "", *(f"    {command}" for command in commands)]))
     parts += [part for listing in (*report.datasets, *report.selections) for part in _listing(listing)]
     for table in report.tables:
         body = to_markdown(table, section).split("\n\n", 2)[2].strip()
-        said = " ".join(table_caption(table, section))
-        parts += [f"## {table.spec.title}", body, f"{said} As CSV: [{table.spec.name}.csv](tables/{table.spec.name}.csv)."]
+        said = markdown_text(" ".join(table_caption(table, section)))
+        parts += [f"## {markdown_text(table.spec.title)}", body, f"{said} As CSV: [{table.spec.name}.csv](tables/{table.spec.name}.csv)."]
     parts += [part for listing in report.changes for part in _listing(listing)]
     for drawn in report.figures:
         parts += _figure(drawn)
@@ -92,20 +125,21 @@ def _readme(report: "Report", out: Path) -> str:
 
 def _listing(listing: Listing) -> list[str]:
     body = listing_markdown(listing, heading=False).strip()
-    return [f"## {listing.title}", body, f"As CSV: [{listing.name}.csv](tables/{listing.name}.csv)."]
+    return [f"## {markdown_text(listing.title)}", body, f"As CSV: [{listing.name}.csv](tables/{listing.name}.csv)."]
 
 
 def _figure(drawn: "Drawn") -> list[str]:
-    parts = [f"## {drawn.spec.title}"]
+    title = markdown_text(drawn.spec.title)
+    parts = [f"## {title}"]
     if drawn.figure and _shows_items(drawn):
         parts.append("Left out of this copy, because it shows items of the dataset; the report has it.")
     elif drawn.figure:
-        parts.append(f"![{drawn.spec.title}](figures/{drawn.spec.name}.png)")
-    parts.append(" ".join(drawn.caption))
+        parts.append(f"![{title}](figures/{drawn.spec.name}.png)")
+    parts.append(markdown_text(" ".join(drawn.caption)))
     for listing in drawn.listings:
         if listing.inline:
             parts.append(listing_markdown(listing, heading=False).split("\n\n", 1)[1].strip())
-        parts.append(f"{listing.title}: [md](tables/{listing.name}.md), [csv](tables/{listing.name}.csv).")
+        parts.append(f"{markdown_text(listing.title)}: [md](tables/{listing.name}.md), [csv](tables/{listing.name}.csv).")
     return parts
 
 

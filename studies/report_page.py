@@ -64,6 +64,9 @@ def page(report: "Report") -> str:
     if claims := report.claims_listing:
         summary = f"<p><strong>{html.escape(summary_line(report.claims))}</strong></p>"
         parts.append(f"<section><h2>{html.escape(claims.title)}</h2>{summary}{_listing(claims)}</section>")
+    if noted := notes_of_runs(collection):
+        summary = f"Notes of runs ({len(noted)}): what could not be measured or drawn, and what else a reader must know"
+        parts += ["<h2>Notes</h2>", _details(summary, "\n".join(noted))]
     parts += [
         "<h2>What produced this</h2>",
         _versions(collection),
@@ -95,6 +98,13 @@ def _listing_section(listing: Listing) -> str:
 
 def _listing(listing: Listing) -> str:
     return listing_html(listing) + _caption([*listing.caption, f"Files: tables/{listing.name}.md, .csv and .tex."])
+
+
+def notes_of_runs(collection: Collection) -> list[str]:
+    """What the results of the finished runs say beside their numbers: each sentence once, with how many runs say it."""
+    kept = (record.results.get("notes") for record in collection.finished.values())
+    found = Counter(note for notes in kept if isinstance(notes, list) for note in notes if isinstance(note, str))
+    return [f"{runs} run{'s' * (runs > 1)}: {note}" for note, runs in found.items()]
 
 
 def common_options(collection: Collection) -> dict[str, Any]:

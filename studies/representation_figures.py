@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from callbacks.figure_text import as_typed
 from callbacks.uncertainty_figures import BLUE, GREY, ORANGE
 from studies.comparison import NAMES, Comparison, PairLine, Row, span
 from studies.figure_style import COLORS, LOOK, WIDTH
@@ -35,7 +36,7 @@ def draw_barriers(comparison: Comparison, label: Label = str) -> Figure | None:
             axes.set_axis_off()
         for axes, (pair, lines) in zip(grid.flat, found.items(), strict=False):
             _draw_lines(axes, lines)
-            axes.set_title(f"{label(pair[0])} (0) to {label(pair[1])} (1)")  # too long for the axis where names are
+            axes.set_title(f"{as_typed(label(pair[0]))} (0) to {as_typed(label(pair[1]))} (1)")  # too long for the axis where names are
             axes.set_xlabel("share of the way")
             axes.set_ylabel("cross-entropy to annotators (nats)")
         items = span([line.items for line in comparison.lines])
@@ -87,10 +88,10 @@ def draw_similarities(comparison: Comparison, measure: str, label: Label = str) 
 def _row_name(row: Row, label: Label) -> str:
     items = f"{row.pairs} pair{'s' * (row.pairs > 1)}, {span(row.items)} items"
     if row.methods[0] == row.methods[1]:
-        return f"within {label(row.methods[0])}\n{items}"
-    return f"{label(row.methods[0])} and {label(row.methods[1])}, {'one seed' if row.seeds == 'same' else 'two seeds'}\n{items}"
+        return f"within {as_typed(label(row.methods[0]))}\n{items}"
+    return f"{as_typed(label(row.methods[0]))} and {as_typed(label(row.methods[1]))}, {'one seed' if row.seeds == 'same' else 'two seeds'}\n{items}"
 
 
 def _title(what: str, comparison: Comparison, items: str) -> str:
     crowd = "\nSIMULATED annotators" if comparison.simulated_annotators else ""
-    return f"{what}\n{comparison.network} on {comparison.dataset}, {items} that neither run trained on{crowd}"
+    return f"{what}\n{as_typed(comparison.network)} on {as_typed(comparison.dataset)}, {items} that neither run trained on{crowd}"

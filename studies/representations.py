@@ -86,7 +86,7 @@ def compare_runs(
     config = study_runs[0].config
     network = class_of(config["model"]["network"]).__name__
     return Comparison(
-        dataset=class_of(config["data"]).__name__,
+        dataset=config["data"].get("init_args", {}).get("name") or class_of(config["data"]).__name__,
         simulated_annotators=simulated,
         network=network,
         layer=found[0].layer,

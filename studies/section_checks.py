@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from errors import InputError
+from studies.file_names import length_error
 
 
 class Checks:
@@ -52,6 +53,10 @@ class Checks:
     def unique(self, names: list[str], key: str) -> None:
         if len(set(names)) < len(names):
             self.wrong(key, f"uses the name {max(names, key=names.count)} twice; every name must be its own")
+
+    def file_name(self, name: Any, key: str) -> None:
+        if error := length_error(name):
+            self.wrong(key, error)
 
     def wrong(self, key: str, what: str) -> NoReturn:
         raise InputError(f"{self.path}: {key} {what}.")

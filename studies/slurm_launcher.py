@@ -1,9 +1,11 @@
 """Runs a study's jobs on a Slurm cluster: one job array through submitit, one pack or one run per task, safe to requeue and to give again."""
 
 import logging
+import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from errors import InputError
+from kept_files import write_atomically
 from studies.job import do_job, write_job
-from studies.local_launcher import is_done, only_one, study_folder
+from studies.job_server import import_path
+from studies.local_launcher import hold_study, is_done, study_folder
 from studies.packing import Job
 from studies.study import Study
 
@@ -44,17 +48,22 @@ class Task:
         return DelayedSubmission(self, path)
 
 
-def launch_on_slurm(study: Study, jobs: list[Job], runs: Path, options: ClusterOptions, console: Console) -> list[str]:
+def launch_on_slurm(study: Study, cut: Callable[[], list[Job]], runs: Path, options: ClusterOptions, console: Console) -> list[str]:
     """Submit what is left as one array, wait for it, and return what failed. Jobs of an earlier array that are still queued are waited for."""
     folder = study_folder(study, runs)
-    with only_one(folder, console):
-        wait_for(earlier_array(folder), jobs, runs, console)
-        left = [job for job in jobs if not is_done(job, runs)]
+    with hold_study(folder, console):
+        wait_for(earlier_array(folder), study, cut(), runs, console)
+        jobs = cut()  # what that array has begun goes on as it is
+        left = [job for job in jobs if not is_done(job, runs, study.predict)]
         if left:
             array = submit(study, left, runs, folder, options)
             console.print(f"submitted {len(left)} task(s) as job array {array}")
-            wait_for(array, jobs, runs, console)
-        return [f"{job.name} ({len(job.runs)} run(s)) has no results; see {folder / 'slurm'}" for job in jobs if not is_done(job, runs)]
+            wait_for(array, study, jobs, runs, console)
+        return [
+            f"{job.name} ({len(job.runs)} run(s)) has no results; see {folder / 'slurm'}"
+            for job in jobs
+            if not is_done(job, runs, study.predict)
+        ]
 
 
 def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: ClusterOptions) -> str:
@@ -77,6 +86,7 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
         cpus_per_task=options.cpus,
         tasks_per_node=options.tasks,
         slurm_array_parallelism=options.max_parallel,
+        slurm_setup=[f"export PYTHONPATH={shlex.quote(import_path())}"],
         **({"slurm_partition": options.partition} if options.partition else {}),
         **({"gpus_per_node": options.gpus} if options.gpus else {}),
     )
@@ -85,7 +95,7 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
     except FailedJobError as error:
         raise InputError(f"Slurm refused the jobs: {str(error).strip().splitlines()[-1]}") from error
     array = tasks[0].job_id.split("_")[0]
-    (folder / "array").write_text(array)
+    write_atomically(folder / "array", array)
     return array
 
 
@@ -93,7 +103,7 @@ def earlier_array(folder: Path) -> str | None:
     return (folder / "array").read_text().strip() if (folder / "array").exists() else None
 
 
-def wait_for(array: str | None, jobs: list[Job], runs: Path, console: Console) -> None:
+def wait_for(array: str | None, study: Study, jobs: list[Job], runs: Path, console: Console) -> None:
     """Until no task of the array is queued any more. The queue is asked, not submitit: without accounting it never learns of a killed job."""
     if array is None:
         return
@@ -101,9 +111,9 @@ def wait_for(array: str | None, jobs: list[Job], runs: Path, console: Console) -
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(array, total=sum(len(job.runs) for job in jobs))
         while queued(array):
-            bar.update(task, completed=sum(len(job.runs) for job in jobs if is_done(job, runs)))
+            bar.update(task, completed=sum(len(job.runs) for job in jobs if is_done(job, runs, study.predict)))
             time.sleep(POLL)
-        bar.update(task, completed=sum(len(job.runs) for job in jobs if is_done(job, runs)))
+        bar.update(task, completed=sum(len(job.runs) for job in jobs if is_done(job, runs, study.predict)))
 
 
 def queued(array: str) -> bool:

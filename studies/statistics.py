@@ -11,6 +11,7 @@ from scipy.stats import rankdata
 from errors import InputError, name_rows
 from randomness import generator
 
+LARGEST = 1e150  # a number whose square, and sums of such squares, are numbers
 Alternative = Literal["two-sided", "less", "greater"]
 Better = Literal["lower", "higher"]
 

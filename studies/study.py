@@ -2,17 +2,21 @@
 
 import itertools
 import json
+import os
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from errors import InputError, OptionError
-from plain_yaml import NotPlain, load_plain
+from plain_yaml import NotPlain, read_plain
 from studies.configuration import differences, resolve, with_changes
 from studies.factor_levels import Levels
-from studies.runs import run_name
+from studies.file_names import check_run_name
+from studies.identity import run_folder, run_name
+from studies.places import absence, check_configs, data_places, find_file, with_configs_found
 from studies.section_checks import Checks
 from studies.selection import Selection, SelectionReader
 from studies.study_checks import KEYS, NEEDED, check_study
@@ -27,7 +31,8 @@ class Run:
     factors: dict[str, dict[str, Any]]  # grid -> factor -> level
 
     def folder(self, runs: Path) -> Path:
-        return runs / self.name
+        """Where it lies: by its name, or by the one that an earlier version gave it, where that is there."""
+        return run_folder(runs, self.config, self.name)
 
     def watch(self, config: dict[str, Any], source: Path) -> None:
         """Also take the probes that this run has in another grid, which are no part of its name: whichever list holds the other, in any order of grids."""
@@ -50,8 +55,8 @@ class Study:
     whose levels each set several options (`dataset: {digits: {data: Digits, ...}, ...}`). Factors under `paired` (the seed, as a rule)
     tie runs together: those that agree in them share split, initial weights and batch order, and are compared pairwise.
 
-    `extends: basins.yaml` takes over another study beside this one and says only what differs: entries within entries are merged, anything
-    else (a list, a number) is replaced. So one experiment at three scales has one list of grids, tables and claims.
+    `extends: basins.yaml` takes over another study and says only what differs: entries within entries are merged, anything else (a list, a
+    number) is replaced. So one experiment at three scales has one list of grids, tables and claims. `studies.places` says where paths lead.
     """
 
     name: str
@@ -67,6 +72,7 @@ class Study:
         default_factory=dict
     )  # further grids, whose runs depend on results: see `studies.second_stage`
     _resolved: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _placed: dict[str, dict[str, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def load(cls, path: str | Path) -> "Study":
@@ -77,6 +83,7 @@ class Study:
             raise InputError(f"{path} must have the entries name, configs and grids, and may have {optional}.")
         check_study(content, Checks(path))
         selections, levels = content.pop("selections", None) or {}, {name: _all_levels(grid) for name, grid in content["grids"].items()}
+        check_configs(content["configs"], path)
         reader = SelectionReader(Checks(path), levels, lambda factor, options: list(_levels(factor, options)))
         if not isinstance(selections, dict):
             reader.checks.wrong("selections", "must have entries, each with a name")
@@ -126,7 +133,17 @@ class Study:
             for block, labels in zip(blocks, choice, strict=True):
                 merged |= changes[block][labels]
             config = with_changes(base, merged)
-            yield run_name(config), config, {name: levels[name] for name in factors}
+            config["data"].get("init_args", {}).update(self._data_places(config["data"]))
+            named = run_name(config)
+            check_run_name(named)
+            yield named, config, {name: levels[name] for name in factors}
+
+    def _data_places(self, data: dict[str, Any]) -> dict[str, str]:
+        """Looked for once for equal data, not once per cell."""
+        key = repr((data["class_path"], {name: value for name, value in data.get("init_args", {}).items() if isinstance(value, str)}))
+        if key not in self._placed:
+            self._placed[key] = data_places(data, self.path.parent)
+        return self._placed[key]
 
     def _level_changes(self, name, levels, fixed, base, grid) -> dict[Any, dict]:
         """What each level of a factor changes. Of a long list of numbers (seeds) two are parsed; the others go where those two went."""
@@ -164,20 +181,25 @@ class Study:
             raise InputError(f"{self.path}, grid {grid}{where}: {error}") from error
 
 
-def _read(path: Path, before: tuple[Path, ...] = ()) -> Any:
-    """What a study's file says, on top of the study that it extends."""
-    try:
-        content = load_plain(path.read_text())
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        by = f", which {before[-1]} extends," if before else ""
-        why = error if isinstance(error, NotPlain) else type(error).__name__
-        raise InputError(f"{path}{by} cannot be read as a study ({why}); it must be a YAML file.") from error
-    if not isinstance(content, dict) or "extends" not in content:
-        return content
-    base = path.parent / str(content.pop("extends"))
-    if "\0" in str(base) or base.resolve() in {known.resolve() for known in (*before, path)}:
-        raise InputError(f"{path} extends {base}, which extends it in turn; one of them must stand alone.")
-    return merged(_read(base, (*before, path)), content)
+def _read(path: Path) -> Any:
+    """What a study's file says, on top of the study that it extends, and so on."""
+    contents, known, by = [], {os.path.realpath(path)}, ""
+    while True:
+        try:
+            contents.append(content := with_configs_found(read_plain(path), path))
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            why = error if isinstance(error, NotPlain) else type(error).__name__
+            raise InputError(f"{path}{by} cannot be read as a study ({why}); it must be a YAML file.") from error
+        if not isinstance(content, dict) or "extends" not in content:
+            return reduce(merged, reversed(contents))
+        named = str(content.pop("extends"))
+        found = find_file(named, path.parent)
+        if found is None:
+            raise InputError(f"{named}, which {path} extends, cannot be read as a study: {absence(path.parent)}.")
+        if os.path.realpath(found) in known:
+            raise InputError(f"{path} extends {found}, which extends it in turn; one of them must stand alone.")
+        known.add(os.path.realpath(found))
+        path, by = Path(found), f", which {path} extends,"
 
 
 def merged(base: Any, changes: Any) -> Any:

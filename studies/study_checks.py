@@ -8,6 +8,7 @@ from studies.section_checks import Checks
 
 NEEDED = {"name", "configs", "grids"}
 KEYS = {"name", "title", "configs", "options", "grids", "selections", "paired", "predict", "report"}
+FILES = ("datasets", "tables", "changes", "mode_shifts", "figures", "comparisons")  # entries of the report that name files
 MOST_RUNS = 100_000  # of a study; a plan of so many takes half a minute
 
 
@@ -15,12 +16,14 @@ def check_study(content: dict[str, Any], checks: Checks) -> None:
     """Nothing for a study that can be expanded, and a sentence that names the key for any other. What options mean is found out later."""
     if not isinstance(content["name"], str) or not re.fullmatch(r"\w[\w.-]*", content["name"]):
         checks.wrong("name", f"is {content['name']}; it names folders, so it must be letters, digits, _, . and -")
+    checks.file_name(content["name"], "name")
     for key in ("configs", "paired"):
         if not isinstance(content.get(key, []), list) or not all(isinstance(entry, str) for entry in content.get(key, [])):
             checks.wrong(key, "must be a list of names")
     for key, kind, wanted in (("title", str, "a text"), ("predict", bool, "true or false"), ("report", dict | None, "entries")):
         if key in content and not isinstance(content[key], kind):
             checks.wrong(key, f"must be {wanted}")
+    check_names_of_files(content, checks)
     check_options(content.get("options", {}), "options", checks)
     grids = content["grids"]
     if not isinstance(grids, dict) or not grids or not all(isinstance(grid, str) for grid in grids):
@@ -28,6 +31,17 @@ def check_study(content: dict[str, Any], checks: Checks) -> None:
     for grid, factors in grids.items():
         check_factors(factors, f"grids.{grid}", checks)
     check_number(sum(runs_of(factors) for factors in grids.values()), "grids", checks)
+
+
+def check_names_of_files(content: dict[str, Any], checks: Checks) -> None:
+    """Of what the report will write. All else about these entries is checked when there is a report."""
+    selections = content.get("selections")
+    for name in selections if isinstance(selections, dict) else ():
+        checks.file_name(name, "the name of a selection")
+    for kind, entries in (content.get("report") or {}).items():
+        for place, entry in enumerate(entries if kind in FILES and isinstance(entries, list) else []):
+            if isinstance(entry, dict):
+                checks.file_name(entry.get("name", ""), f"report.{kind}[{place}].name")
 
 
 def check_factors(factors: Any, key: str, checks: Checks) -> None:

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from studies.captions import table_caption
+from studies.markdown import markdown_cell, markdown_row, markdown_text, raw_row
 from studies.measures import factor_name
 from studies.report_section import Section
 from studies.tables import Cell, Table
@@ -89,16 +90,15 @@ def _grid(table: Table, section: Section):
 def to_markdown(table: Table, section: Section) -> str:
     corner = _corner(table)
     headings = [*corner, *(heading(table, column, section) for column in table.columns)]
-    text = [f"## {table.spec.title}", "", *(f"{sentence}  " for sentence in table_caption(table, section)), ""]
-    text += [markdown_row(headings), markdown_row(["---"] * len(corner) + ["---:"] * len(table.columns))]
+    said = [f"{markdown_text(sentence)}  " for sentence in table_caption(table, section)]
+    text = [f"## {markdown_text(table.spec.title)}", "", *said, ""]
+    text += [markdown_row(headings), raw_row(["---"] * len(corner) + ["---:"] * len(table.columns))]
     for labels, cells in _grid(table, section):
-        shown = ["<br>".join(filter(None, (f"**{main}**" if cell.best else main, *rest))) for cell, (main, *rest) in cells]
-        text.append(markdown_row([*labels, *shown]))
+        shown = [
+            "<br>".join(filter(None, (f"**{main}**" if cell.best else main, *map(markdown_text, rest)))) for cell, (main, *rest) in cells
+        ]
+        text.append(raw_row([*map(markdown_cell, labels), *shown]))
     return "\n".join(text) + "\n"
-
-
-def markdown_row(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
 def to_csv(table: Table, section: Section) -> str:

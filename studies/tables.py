@@ -11,7 +11,7 @@ from studies import statistics
 from studies.collect import Record
 from studies.measures import Measure, measure
 from studies.report_section import ABSENT, TableSpec
-from studies.statistics import Alternative, Summary, Test
+from studies.statistics import LARGEST, Alternative, Summary, Test
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,9 @@ def build_table(spec: TableSpec, records: list[Record], paired: list[str]) -> Ta
 
 
 def units(records: list[Record], metric: str, paired: list[str]) -> dict[tuple, float]:
-    """A metric by unit (the levels of the paired factors, as a rule the seed)."""
-    return {tuple(r.factors.get(factor) for factor in paired): float(r.metrics[metric]) for r in records if metric in r.metrics}
+    """A metric by unit (the levels of the paired factors, as a rule the seed). What is too large to be squared counts as infinite."""
+    found = {tuple(r.factors.get(factor) for factor in paired): float(r.metrics[metric]) for r in records if metric in r.metrics}
+    return {unit: math.copysign(math.inf, value) if abs(value) > LARGEST else value for unit, value in found.items()}
 
 
 def _values(spec: TableSpec, records: list[Record], paired: list[str], row: Any, column: Any) -> dict[tuple, float]:

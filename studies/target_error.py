@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from callbacks.prediction_table import class_probs, read_predictions
+from callbacks.prediction_table import class_probs, number_of_classes, read_predictions
 from datamodules import SoftLabels, VoteDataModule
 from errors import InputError
 from metrics import functional
@@ -149,7 +149,7 @@ def training_nll(folder: Path, data: VoteDataModule) -> Tensor:
     index = torch.tensor(table["index"].to_numpy())
     rows = torch.from_numpy(data.rows("train"))
     order = index.argsort()
-    if not torch.equal(index[order], rows.sort().values) or f"model_{data.num_classes - 1}" not in table.column_names:
+    if not torch.equal(index[order], rows.sort().values) or number_of_classes(table) != data.num_classes:
         raise InputError(f"{path} is not of the training items of its run's config; run predict again.")
     probs = torch.from_numpy(class_probs(table, "model"))
     own = torch.empty_like(probs)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from callbacks.figure_text import as_typed
 from callbacks.uncertainty_figures import GREY
 from studies.figure_style import line_style, panels, shared_legend
 from studies.listing import Listing
@@ -30,11 +31,11 @@ def draw_target_error(spec: FigureSpec, found: TargetError, section: Section) ->
                 continue
             x, mean, low, high = (np.array([getattr(b, name) for b in bins]) for name in ("distance", "gain", "gain_low", "gain_high"))
             style = line_style(place)
-            axes.plot(x, mean, **style, markersize=4.5, linewidth=1.5, label=section.label(method))
+            axes.plot(x, mean, **style, markersize=4.5, linewidth=1.5, label=as_typed(section.label(method)))
             axes.fill_between(x, low, high, color=style["color"], alpha=0.15, linewidth=0)
-        axes.set(xlabel=DISTANCES[spec.distance], ylabel=f"gain in soft NLL over\n{section.label(spec.reference)} (nats)")
+        axes.set(xlabel=DISTANCES[spec.distance], ylabel=f"gain in soft NLL over\n{as_typed(section.label(spec.reference))} (nats)")
         if panel is not ABSENT:
-            axes.set_title(f"{factor_name(spec.panels)}: {section.label(panel)}")
+            axes.set_title(as_typed(f"{factor_name(spec.panels)}: {section.label(panel)}"))
     shared_legend(figure, max(places, key=lambda axes: len(axes.get_lines())))
     return figure
 

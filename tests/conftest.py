@@ -11,12 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from datamodules import CIFAR10H, POPQUORN, ChaosNLI, mnist, simulated_soft_digits
 from datamodules.cifar10h import RECORD
 from datamodules.corpora.difficulty import Regions
 from datamodules.corpora.options import CorpusOptions, Interpolation, SourceOptions
 from tests.devices.both import OPTIONS, Trained, cli, read_run, start, write_callbacks
+
+# The same examples each time, whatever was found before, and as much time for each as it takes.
+settings.register_profile("plurality", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("plurality")
 
 
 @pytest.fixture(scope="session")

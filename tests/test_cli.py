@@ -14,6 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from cli import main
 from metrics import functional
+from tests.waiting import HANGS
 
 ROOT = Path(__file__).parents[1]
 QUICK = [
@@ -195,5 +196,5 @@ def test_a_checkpoint_cannot_run_code(capsys, tmp_path: Path):
 def test_one_batch_is_not_all_batches():
     """In a process of its own, because how a union of int and float is read used to depend on what was imported before."""
     options = ["fit", "--config", "configs/digits.yaml", "--trainer.limit_train_batches", "1", "--print_config"]
-    done = subprocess.run([sys.executable, "cli.py", *options], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    done = subprocess.run([sys.executable, "cli.py", *options], capture_output=True, text=True, timeout=HANGS, cwd=ROOT)
     assert "  limit_train_batches: 1\n" in done.stdout

@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from tests.waiting import HANGS
+
 START = "tests/cluster/start_slurm.sh starts one"
 
 
@@ -15,8 +17,8 @@ def slurm() -> None:
     if shutil.which("sinfo") is None:
         pytest.skip(f"Slurm is not installed; {START}")
     try:
-        subprocess.run(["sinfo"], check=True, capture_output=True, timeout=10)
-        config = subprocess.run(["scontrol", "show", "config"], check=True, capture_output=True, text=True, timeout=10).stdout
+        subprocess.run(["sinfo"], check=True, capture_output=True, timeout=HANGS)
+        config = subprocess.run(["scontrol", "show", "config"], check=True, capture_output=True, text=True, timeout=HANGS).stdout
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
         pytest.skip(f"Slurm does not answer; {START}")
     if not re.search(r"^ClusterName\s*= plurality$", config, re.MULTILINE):

@@ -24,7 +24,7 @@ fail() {
 
 is_ours() { [ "$(readlink "$conf")" = "$home/slurm.conf" ]; }
 
-node_is_ready() { timeout 5 sinfo --noheader --format=%T 2>/dev/null | grep -Eq '^(idle|mixed|allocated|completing)[+]?$'; }
+node_is_ready() { timeout 60 sinfo --noheader --format=%T 2>/dev/null | grep -Eq '^(idle|mixed|allocated|completing)[+]?$'; }
 
 slurmd_runs() { for node in "$first" "$second"; do grep -q slurmd "/proc/$(cat "$home/slurmd-$node.pid" 2>/dev/null)/cmdline" 2>/dev/null || return 1; done; }
 
@@ -32,7 +32,7 @@ slurmd_runs() { for node in "$first" "$second"; do grep -q slurmd "/proc/$(cat "
 is_up() { node_is_ready && { ! is_ours || slurmd_runs; }; }
 
 comes_up() {
-    local deadline=$((SECONDS + 30))
+    local deadline=$((SECONDS + 600))
     while [ "$SECONDS" -lt "$deadline" ]; do
         if "$@" >/dev/null 2>&1; then return 0; fi
         sleep 0.2
@@ -64,7 +64,7 @@ install --directory --owner=munge --group=munge "$munge"
 [ -s "$munge/key" ] || runuser --user=munge -- mungekey --create --keyfile="$munge/key"
 runuser --user=munge -- munged --force --socket="$munge/socket" --key-file="$munge/key" --seed-file="$munge/seed" \
     --pid-file="$munge/munged.pid" --log-file="$munge/munged.log" >/dev/null 2>&1 </dev/null || fail "munged failed" "$munge/munged.log"
-comes_up timeout 5 munge --no-input --socket="$munge/socket" || fail "munged does not answer" "$munge/munged.log"
+comes_up timeout 60 munge --no-input --socket="$munge/socket" || fail "munged does not answer" "$munge/munged.log"
 
 # cred_expire is how long a requeued job waits before it may start again: 120 s if not given, or if less than 5.
 # submitit names its files by job id: counted from the minutes since 1970, the ids of a later session are other ones.
@@ -104,7 +104,7 @@ ln --symbolic --force "$home/slurm.conf" "$conf"
 
 say "starting slurmctld"
 slurmctld -c >>"$home/slurmctld.log" 2>&1 </dev/null || fail "slurmctld failed" "$home/slurmctld.log"
-comes_up timeout 5 scontrol ping || fail "slurmctld does not answer" "$home/slurmctld.log"
+comes_up timeout 60 scontrol ping || fail "slurmctld does not answer" "$home/slurmctld.log"
 
 for node in "$first" "$second"; do
     say "starting slurmd of node $node"

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import HANGS
+
 pytestmark = pytest.mark.usefixtures("slurm")
 
 
 def output_of(*command: str) -> str:
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=HANGS).stdout
 
 
 def test_srun_starts_every_task():

@@ -3,14 +3,13 @@
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.studies.test_launch import ALONE, DIGITS, ROOT, results
+from tests.waiting import HANGS, until
 
 pytestmark = [pytest.mark.usefixtures("slurm"), pytest.mark.long]
 
@@ -25,13 +24,6 @@ def states(array: str) -> dict[str, str]:
     return dict(line.split() for line in answer.stdout.splitlines())
 
 
-def until(condition: Callable[[], object], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.2)
-
-
 def test_a_requeued_and_a_killed_task_lose_nothing(tmp_path: Path):
     study, runs = tmp_path / "study.yaml", tmp_path / "runs"
     grids = {
@@ -42,24 +34,24 @@ def test_a_requeued_and_a_killed_task_lose_nothing(tmp_path: Path):
     study.write_text(yaml.safe_dump(content, sort_keys=False))
     slurm = command(study, runs, "--launcher", "slurm", "--partition", "gpu", "--max-parallel", "2")
     first = subprocess.Popen(slurm, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    until((runs / ".studies/cluster/array").exists, 120)
+    until((runs / ".studies/cluster/array").exists)
     array = (runs / ".studies/cluster/array").read_text()
-    until(lambda: len(list((runs / ".studies/cluster").glob("*.progress"))) == 2, 120)  # both packs are in the middle of training
+    until(lambda: len(list((runs / ".studies/cluster").glob("*.progress"))) == 2)  # both packs are in the middle of training
     running = sorted(task for task, state in states(array).items() if state == "RUNNING")
     subprocess.run(["scontrol", "requeue", running[0]], check=True)
     subprocess.run(["scancel", "--signal=KILL", "--full", running[1]], check=True)
-    output = first.communicate(timeout=300)[0]
+    output = first.communicate(timeout=HANGS)[0]
     assert first.returncode == 1, output
     assert "has no results" in output
     before = results(runs)
     assert 0 < len(before) < 6
-    again = subprocess.run(slurm, capture_output=True, text=True, timeout=300)
+    again = subprocess.run(slurm, capture_output=True, text=True, timeout=HANGS)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "6 of 6 runs are done" in again.stdout
     after = results(runs)
     assert len(after) == 6
     assert {name: after[name] for name in before} == before
-    subprocess.run(command(study, tmp_path / "here"), check=True, timeout=300, capture_output=True)
+    subprocess.run(command(study, tmp_path / "here"), check=True, timeout=HANGS, capture_output=True)
     assert after == results(tmp_path / "here")
 
 
@@ -70,9 +62,9 @@ def test_two_processes_of_one_run_train_it_together(tmp_path: Path):
     content = {"name": "ddp", "configs": [DIGITS], "options": options, "grids": {"alone": {"alone": {"LeNet": ALONE}}}}
     study.write_text(yaml.safe_dump(content, sort_keys=False))
     slurm = command(study, tmp_path / "two", "--launcher", "slurm", "--partition", "gpu", "--tasks", "2")
-    done = subprocess.run(slurm, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(slurm, capture_output=True, text=True, timeout=HANGS)
     logs = "".join(path.read_text()[-1500:] for path in (tmp_path / "two").rglob("*_log.err"))
     assert done.returncode == 0, done.stdout + done.stderr + logs
-    subprocess.run(command(study, tmp_path / "one"), check=True, timeout=300, capture_output=True)
+    subprocess.run(command(study, tmp_path / "one"), check=True, timeout=HANGS, capture_output=True)
     (one,), (two,) = (list(results(tmp_path / name).values()) for name in ("one", "two"))
     assert json.loads(two)["metrics"] == pytest.approx(json.loads(one)["metrics"], abs=1e-5)

@@ -13,6 +13,7 @@ import torch
 import yaml
 
 from tests.callbacks.patches import write_noise
+from tests.waiting import HANGS
 
 ROOT = Path(__file__).parents[2]
 # 97 training items in batches of 8: the last batch of an epoch is a single item. LeNet has neither dropout, which is drawn per process, nor BatchNorm.
@@ -65,10 +66,10 @@ def write_callbacks(folder: Path, probes: Collection[str] = ()) -> Path:
     return path
 
 
-def start(*command: str | Path, timeout: float = 600) -> None:
+def start(*command: str | Path) -> None:
     """Run a command from the project's folder, one thread in each of its processes, and show what it said where it fails."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout, cwd=ROOT, env=environment)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=HANGS, cwd=ROOT, env=environment)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
 
 

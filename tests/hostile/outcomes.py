@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from errors import InputError, OptionError
+from tests.waiting import HANGS
 
 Outcome = Literal["result", "sentence"]
 SECONDS = 10.0  # of computing; a case takes milliseconds, so what takes longer than this hangs
-WAITING = 12  # times as long may pass: a busy machine computes only now and then
 MEMORY = 2**30  # bytes beyond what the process has already
 
 
@@ -40,13 +40,13 @@ def check_sentence(text: str, *names: str) -> None:
 
 
 @contextmanager
-def limits(seconds: float = SECONDS, memory: int = MEMORY) -> Iterator[None]:
-    """Within a time and with so much more memory: what would hang raises Hang, what would take all memory a MemoryError."""
+def limits(seconds: float = SECONDS, memory: int = MEMORY, waiting: float = HANGS) -> Iterator[None]:
+    """Within a time, by a core and by the clock, and with so much more memory: what would hang raises Hang, what would take all memory a MemoryError."""
 
     def stop(number: int, frame: Any) -> None:
-        raise Hang(f"no end after {seconds:g} s")
+        raise Hang(f"no end after {seconds:g} s of a core or {waiting:g} s by the clock")
 
-    timers = {signal.SIGPROF: (signal.ITIMER_PROF, seconds), signal.SIGALRM: (signal.ITIMER_REAL, seconds * WAITING)}
+    timers = {signal.SIGPROF: (signal.ITIMER_PROF, seconds), signal.SIGALRM: (signal.ITIMER_REAL, waiting)}
     before, (soft, hard) = {number: signal.signal(number, stop) for number in timers}, resource.getrlimit(resource.RLIMIT_AS)
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])

@@ -22,8 +22,9 @@ from scipy.io import savemat
 
 from callbacks.cartography_records import read_epochs, read_run, write_epoch
 from callbacks.history import read_history
+from callbacks.known_data import read_fingerprint
 from callbacks.prediction_table import prediction_table, read_predictions
-from callbacks.results import has_ended, read_results
+from callbacks.results import has_ended, read_results, read_training
 from datamodules import OwnVotes, VoteTable
 from datamodules.archives import take_from_tar, take_from_zip
 from datamodules.chaosnli import NLI, read_subset
@@ -48,8 +49,10 @@ from studies.comparison import Comparison, PairLine, PairValue
 from studies.configuration import resolve
 from studies.kept_comparisons import read_kept
 from studies.loss_barrier import LossLine
+from studies.owned_files import LIST, owned_files
 from studies.study import Study
 from tests.datamodules.test_idx import idx_bytes
+from tests.finished import FINISHED
 
 ROOT = Path(__file__).parents[2]
 RNG = np.random.default_rng(11)
@@ -167,12 +170,29 @@ def cartography() -> bytes:
 
 
 def results() -> bytes:
-    about = {"run": "digits", "delivery": {"name": "SoftLabels"}, "seed": 0, "val_is_test": False}
+    about = {**FINISHED, "run": "digits", "delivery": {"name": "SoftLabels"}, "seed": 0, "val_is_test": False}
     return json.dumps({**about, "metrics": {"soft_nll": 0.41, "accuracy": 0.9, "val_loss": 0.4}, "notes": []}, indent=2).encode()
 
 
 def history() -> bytes:
     return json.dumps([{"epoch": epoch, "lr": 0.1, "val/soft_nll": 1.0 / (1 + epoch)} for epoch in range(3)], indent=1).encode()
+
+
+TRAINING = {"ended": "epochs", "epochs": 3, "planned_epochs": 3, "steps": 9}
+
+
+def fingerprint_json() -> bytes:
+    items = {"digest": "cd" * 16, "size": 300, "time": "2026-01-02T03:04:05Z", "source": "ready.npy"}
+    return json.dumps({"options": {"seed": 0}, "data": {"votes": {"digest": "ab" * 16, "source": "votes.csv"}, "items": items}}).encode()
+
+
+def read_earlier(path: Path) -> Any:
+    (path.parent / "history.json").write_bytes(history())
+    return read_training(path.parent)
+
+
+def list_of_files() -> bytes:
+    return json.dumps({"about": "Files", "files": {"tables/main.md": ["ab" * 32], "README.md": ["cd" * 32, "ef" * 32]}}, indent=1).encode()
 
 
 def comparisons() -> bytes:
@@ -336,7 +356,7 @@ def digit_corpus() -> bytes:
 
 
 def stage_bytes() -> bytes:
-    return on_disk("stage.safetensors", lambda path: stage(path, "k", lambda: {"confidence": np.arange(5.0)}))
+    return on_disk("stage.safetensors", lambda path: stage(path, "k", lambda: {"confidence": np.arange(5.0)}, {"confidence": (5,)}))
 
 
 def no_stage() -> dict[str, np.ndarray]:
@@ -360,7 +380,7 @@ READERS = [
     Reader("tensors .pt (Ambiguous-MNIST)", AMBIGUOUS[0].path, samples, read_ambiguous, slow=True),
     Reader("numbers (ARDIS)", ARDIS["train"][0], ardis_pixels, read_ardis, slow=True),
     Reader("corpus.json", "corpus.json", corpus_report, read_report),
-    Reader("safetensors (stage)", "stage.safetensors", stage_bytes, lambda path: stage(path, "k", no_stage)),
+    Reader("safetensors (stage)", "stage.safetensors", stage_bytes, lambda path: stage(path, "k", no_stage, {"confidence": (5,)})),
     Reader("parquet (corpus)", "corpus.parquet", digit_corpus, read_corpus, slow=True),
     Reader("YAML (corpus)", "corpus.yaml", corpus_yaml, read_options, slow=True),
     Reader("npy (votes)", "counts.npy", npy, lambda path: VoteTable(read_array(path), str(path))),
@@ -397,6 +417,10 @@ READERS = [
     Reader("safetensors (cache)", "000000000-000000003.safetensors", shard, read_shard),
     Reader("results.json", "results.json", results, lambda path: read_results(path.parent)),
     Reader("failed.json", "failed.json", lambda: b'{"reason": "diverged in epoch 3"}\n', lambda path: has_ended(path.parent)),
+    Reader("training.json", "training.json", lambda: json.dumps(TRAINING).encode(), lambda path: read_training(path.parent)),
+    Reader("fingerprint.json", "fingerprint.json", fingerprint_json, lambda path: read_fingerprint(path.parent)),
+    Reader("config.yaml (earlier run)", "config.yaml", config, read_earlier),
+    Reader("list of files", LIST, list_of_files, lambda path: owned_files(path.parent)),
     Reader("history.json", "history.json", history, lambda path: read_history(path.parent)),
     Reader("representations.json", "representations.json", comparisons, read_kept),
     Reader("YAML (study)", "study.yaml", study, read_study, slow=True),

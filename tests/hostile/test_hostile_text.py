@@ -43,6 +43,8 @@ HOSTILE_YAML = {
     "two documents": "name: one\n---\nname: two",
     "a tab": "grids:\n\tmain: 1",
     "a NUL": "name: \0",
+    "a command to a terminal": 'name: small\ntitle: "\\x1b[2J"',
+    "a command to a terminal as a key": '{{"\\e[2J": 1}}',
     "a number of 5,000 digits": "name: " + "9" * 5000,
     "a list as a key": "? [a, b]\n: 1",
     "a merge of a number": "<<: 3",
@@ -101,7 +103,7 @@ GOOD: dict[str, Any] = yaml.safe_load(study())
         ({"report": [1]}, "report must be"),
         ({"extends": "study.yaml"}, "extends"),
         ({"extends": "../{folder}/study.yaml"}, "extends"),
-        ({"extends": "a\0b"}, "extends"),
+        ({"extends": "a\0b"}, "a control character"),
         ({"extends": ["a"]}, "cannot be read as a study"),
     ],
 )
@@ -181,6 +183,10 @@ VALUES = {
     "a dictionary": pa.array(["yes"] * 40).dictionary_encode(),
     "nan": pa.array([float("nan")] * 40),
     "large numbers": pa.array([2**64 - 1] * 40, pa.uint64()),
+    "a view of texts": pa.array(["yes"] * 40, pa.string_view()),
+    "a view of bytes": pa.array([b"\xff\0"] * 40, pa.binary_view()),
+    "a view of lists": pa.array([[1, 2]] * 40, pa.list_view(pa.int64())),
+    "another library's": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)] * 40, pa.binary(16))),
     "a time zone that there is not": pa.array([0] * 40, pa.timestamp("s", tz="No/Where")),
 }
 

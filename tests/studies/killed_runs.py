@@ -4,7 +4,7 @@ It imports everything once and forks, so that a run that is killed costs no new 
 `python -m studies.job`) does. The plan is a list of entries: commands, or the file of a job; the folder of its runs; a file for its output; and the
 moments at which it is killed, each an event, how often it has to come in that process, and a delay in seconds: without one the process kills itself
 there and then (in a write, with half of the file written), with one it is killed from outside that much later. A file can be damaged after that. After
-the last moment the run is started once more and has to end by itself.
+the last moment the run is started once more and has to end by itself, unless the entry has `ends: false`.
 """
 
 import hashlib
@@ -25,10 +25,13 @@ import torch.utils.tensorboard
 import studies.checkpoints
 import studies.pack_job
 from cli import main
+from kept_files import SUFFIX
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.packed import PackedClassifier
 from studies.job import do_job
+from tests.waiting import HANGS
 
+FURTHER = 20  # events after which a run that is to be killed from outside waits for it
 PHASES = ("start", "training", "validation", "checkpoint", "epoch end", "results")
 
 
@@ -55,7 +58,8 @@ class Watch:
     """In the child: notes what the run is at, where the parent can read it, and kills or asks to be killed at the moment that was chosen."""
 
     def __init__(self, moment: Moment | None):
-        self.moment, self.shared, self.seen = moment, mmap.mmap(-1, 2), 0  # whether to be killed, and the number of the phase
+        self.moment, self.shared = moment, mmap.mmap(-1, 2)  # whether to be killed, and the number of the phase
+        self.seen, self.left = 0, FURTHER
 
     @property
     def phase(self) -> str:
@@ -64,6 +68,10 @@ class Watch:
     def note(self, event: str) -> None:
         if event in PHASES:
             self.shared[1] = PHASES.index(event)
+        if self.shared[0]:
+            self.left -= 1
+            while self.left < 0:  # a parent that has to wait for a core must not find a run that has ended
+                signal.pause()
         if self.moment and event == self.moment.event:
             self.seen += 1
             if self.seen == self.moment.count:
@@ -87,7 +95,7 @@ class Watch:
         fsync, replace = os.fsync, os.replace
 
         def noted_fsync(file: int) -> None:
-            event = "fsync " + Path(os.readlink(f"/proc/self/fd/{file}")).name.split(".part")[0].rsplit(".", 1)[0]
+            event = "fsync " + Path(os.readlink(f"/proc/self/fd/{file}")).name.removesuffix(SUFFIX).rsplit(".", 1)[0].removeprefix(".")
             if self.moment and self.moment.event == event and self.seen + 1 == self.moment.count:
                 os.ftruncate(file, os.fstat(file).st_size // 2)
             self.note(event)
@@ -158,10 +166,14 @@ def start(entry: dict[str, Any], watch: Watch) -> int:
 def run(entry: dict[str, Any]) -> list[str]:
     """Do an entry to its end; returns the phases in which it was killed. One that ended before its moment came is "ended"."""
     phases = []
-    for moment in [*(Moment(*moment) for moment in entry["moments"]), None]:
+    for moment in [*(Moment(*moment) for moment in entry["moments"]), *([None] if entry.get("ends", True) else [])]:
         watch = Watch(moment)
         child = start(entry, watch)
+        began = time.monotonic()
         while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if time.monotonic() - began > HANGS:
+                os.kill(child, signal.SIGKILL)
+                sys.exit(f"{entry['log']}: a run hangs:\n{Path(entry['log']).read_text()}")
             if watch.shared[0]:
                 time.sleep(moment.delay or 0.0)
                 os.kill(child, signal.SIGKILL)

@@ -276,7 +276,7 @@ def test_the_table_of_claims_in_all_formats():
     assert lines[3]["p"] == ""
     assert "arXiv:2605.20642v1" in lines[2]["published"]
     markdown, page, tex = listing_markdown(listing), listing_html(listing), listing_tex(listing)
-    assert r"Multipass \| is <better>." in markdown
+    assert r"Multipass \| is &lt;better>." in markdown
     assert "Multipass | is &lt;better&gt;." in page
     for text in (markdown, tex):
         assert "REDUCED scale: tiny." in text

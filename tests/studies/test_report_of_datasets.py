@@ -19,6 +19,7 @@ from studies.report import Report, build_report, write_files
 from studies.report_copy import write_copy
 from studies.study import Run, Study
 from studies.table_formats import NOTHING
+from tests.finished import FINISHED
 from tests.studies.report_checks import check_legible
 
 DELIVERIES = ["MajorityVote", "SoftLabels"]
@@ -81,7 +82,8 @@ def finish(run: Run, folder: Path) -> None:
     test = torch.from_numpy(data.rows("test"))
     metrics = {"kl": functional.kl_divergence(probs[test], people[test]).item(), "accuracy": 0.5 + 0.01 * factors["seed_everything"]}
     metrics["entropy_pearson"] = functional.entropy_correlation(probs[test], people[test], "pearson").item()
-    results = {"run": run.name, "dataset": factors["dataset"], "simulated_annotators": True, "metrics": metrics, "versions": {"torch": "2"}}
+    about = {**FINISHED, "run": run.name, "dataset": factors["dataset"], "simulated_annotators": True, "versions": {"torch": "2"}}
+    results = {**about, "metrics": metrics}
     (folder / "results.json").write_text(json.dumps(results))
     (folder / "history.json").write_text(json.dumps([{"epoch": epoch, "val/soft_nll": 1 / (1 + epoch) + 0.1 * soft} for epoch in range(5)]))
 

@@ -19,8 +19,9 @@ from cli import main
 from errors import InputError
 from studies import kept_comparisons
 from studies.comparison import Comparison, PairLine, PairValue, without_nan
-from studies.kept_comparisons import comparison_of
+from studies.kept_comparisons import comparison_of, read_kept
 from studies.loss_barrier import LossLine
+from studies.owned_files import LIST
 from studies.pack_job import run_pack
 from studies.report import Report, build_report, write_files
 from studies.report_copy import MARK, write_copy
@@ -222,6 +223,34 @@ def test_what_is_kept_is_read_back_whole(reestimated):
     assert repr(asdict(comparison_of(json.loads(text)))) == repr(asdict(comparison))  # NaN is not equal to itself, but reads the same
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda kept: kept["values"][0].update(value=math.inf),
+        lambda kept: kept["values"][0].update(value="0.5"),
+        lambda kept: kept["values"][0].update(measure="mood"),
+        lambda kept: kept["values"][0].update(methods=["a", "c"]),
+        lambda kept: kept["values"][0].update(seeds=[0]),
+        lambda kept: kept["lines"][0]["line"].update(plain=[1.0, 3.0]),
+        lambda kept: kept["lines"][0]["line"].update(plain=[1.0, 3.0, math.inf]),
+        lambda kept: kept["lines"][0].update(methods=["a"]),
+    ],
+)
+def test_kept_comparisons_that_cannot_be_are_refused(tmp_path: Path, change):
+    values, lines = (
+        [PairValue("cka", ("a", "b"), (0, 1), 0.5, 10)],
+        [PairLine(("a", "b"), 0, 10, LossLine([0.0, 0.5, 1.0], [1.0, 3.0, 2.0], None))],
+    )
+    kept = asdict(Comparison("Digits", True, "LeNet", None, "data.delivery", ["a", "b"], 100, 0.9, values, lines, []))
+    path = tmp_path / "representations.json"
+    path.write_text(json.dumps({"basins": {"comparison": kept}}))
+    assert read_kept(path)["basins"]["comparison"].values == values
+    change(kept)
+    path.write_text(json.dumps({"basins": {"comparison": kept}}))
+    with pytest.raises(InputError, match=r"representations\.json cannot be read; delete it to have networks compared again"):
+        read_kept(path)
+
+
 def test_runs_without_a_checkpoint_are_left_out_and_none_is_no_error(tiny, tmp_path):
     study, folder, _ = tiny
     runs = tmp_path / "runs"
@@ -251,13 +280,13 @@ def test_the_copy_is_small_whole_and_says_nothing_of_the_machine(tiny):
     copy = folder / "copy"
     files = {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()}
     tables = {f"tables/{name}.{kind}" for name in TABLES for kind in ("md", "csv")}
-    assert files == {"README.md", *tables, *(f"figures/{name}.png" for name in FIGURES)}
+    assert files == {"README.md", LIST, *tables, *(f"figures/{name}.png" for name in FIGURES)}
     readme = (copy / "README.md").read_text()
     linked = set(re.findall(r"\]\(([^)#]+)\)", readme))
     assert linked <= files
     assert {f"figures/{name}.png" for name in FIGURES} <= linked
     for path in copy.rglob("*"):
-        if path.suffix in (".md", ".csv"):
+        if path.suffix in (".md", ".csv", ".json"):
             text = path.read_text()
             assert str(folder) not in text
             assert socket.gethostname() not in text
@@ -281,7 +310,7 @@ def test_a_copy_replaces_an_earlier_one_and_nothing_else(tiny, tmp_path):
     (tmp_path / "a" / "notes.txt").write_text("a person's")
     write_copy(replace(report, figures=report.figures[:1], claims=[]), tmp_path / "a")
     left = {path.name for path in (tmp_path / "a").rglob("*") if path.is_file()}
-    assert left == {"README.md", "main.md", "main.csv", "sweep.png", "notes.txt"}
+    assert left == {"README.md", LIST, "main.md", "main.csv", "sweep.png", "notes.txt"}
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "README.md").write_text("# A person's own page\n")
     with pytest.raises(InputError, match="was not written by a report"):

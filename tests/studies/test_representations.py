@@ -19,9 +19,10 @@ from studies.build import build_classifier, build_data
 from studies.cka import linear_cka
 from studies.comparison import Comparison, PairValue
 from studies.configuration import resolve
+from studies.identity import run_name
 from studies.pack_job import run_pack
 from studies.representations import compare_runs, statistics_rows
-from studies.runs import best_checkpoint, run_name
+from studies.runs import best_checkpoint
 from studies.study import Run
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 
-from studies.runs import run_name
+from studies.identity import run_name
 
 CONFIG = {
     "seed_everything": 3,

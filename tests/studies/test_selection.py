@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from callbacks.history import read_history
-from callbacks.results import read_failure, read_results, write_failure, write_results
+from callbacks.results import read_failure, read_results, write_results
+from callbacks.training_record import TrainingRecord, write_training
 from cli import main
 from errors import InputError
 from studies import commands, selection, selection_listing
@@ -19,6 +20,7 @@ from studies.report_copy import write_copy
 from studies.second_stage import second_stage
 from studies.study import Run, Study
 from studies.table_formats import NOTHING
+from tests.finished import FINISHED
 
 DIGITS = str(Path(__file__).parents[2] / "configs/digits.yaml")
 LABELS = {"SoftLabels": {"data.delivery": "SoftLabels"}, "MajorityVote": {"data.delivery": "MajorityVote", "model.monitor": "val/hard_nll"}}
@@ -41,7 +43,7 @@ def write_study(folder: Path, grid: dict[str, Any] | None = None, best: dict[str
 
 
 def finish(run: Run, runs: Path, loss: float, **rest) -> None:
-    write_results(run.folder(runs), {"metrics": {"val_loss": loss, "kl": 0.5}, "val_is_test": False, **rest})
+    write_results(run.folder(runs), {**FINISHED, "metrics": {"val_loss": loss, "kl": 0.5}, "val_is_test": False, **rest})
 
 
 def finish_all(study: Study, runs: Path, loss) -> list[Run]:
@@ -77,7 +79,7 @@ def test_neither_a_diverged_cell_nor_one_without_a_finite_loss_wins(tmp_path: Pa
     for run in study.runs():
         levels = run.factors["search"]
         if levels["labels"] == "MajorityVote" or levels["model.optimizer.init_args.lr"] == 0.01:
-            write_failure(run.folder(tmp_path), "its loss was nan")
+            write_training(run.folder(tmp_path), TrainingRecord("diverged", 1, 2, 40, reason="its loss was nan"))
         else:
             finish(run, tmp_path, math.nan if levels["trainer.max_epochs"] == 2 else 9.0)
     soft, hard = second_stage(study, study.runs(), tmp_path).choices["best"]
@@ -169,8 +171,8 @@ def test_mistakes_in_a_selection_are_named(tmp_path: Path, best: dict, message: 
 def test_the_cluster_gets_one_array_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
     submitted = []
 
-    def instead_of_slurm(study, jobs, runs, options, console) -> list[str]:
-        submitted.append([run for job in jobs for run in job.runs])
+    def instead_of_slurm(study, cut, runs, options, console) -> list[str]:
+        submitted.append([run for job in cut() for run in job.runs])
         for run in submitted[-1]:
             finish(run, runs, 0.4)
         return []
@@ -199,7 +201,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study = write_study(folder, grid, {"then": {"seed_everything": [0, 1]}}, options=OPTIONS, report=report)
     with pytest.raises(SystemExit) as exit:
         main(["study", "run", str(study), "--runs", str(folder / "runs"), "--processes", "1"])
-    assert exit.value.code == 1  # because some diverged
+    assert exit.value.code == 3  # because some diverged
     return folder
 
 
@@ -214,7 +216,7 @@ def test_both_stages_end_in_one_command_and_nothing_is_done_twice(finished: Path
         assert choice.loss == min(record.metrics["val_loss"] for record in cells)
         assert len(choice.diverged) == 2
     assert len(collection.records("best")) == 4
-    before = {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.is_file() and path.name != "lock"}
+    before = {path: path.stat().st_mtime_ns for path in runs.rglob("*") if path.is_file() and path.name != ".lock"}
     with pytest.raises(SystemExit):
         main(["study", "run", str(finished / "study.yaml"), "--runs", str(runs), "--processes", "1"])
     assert {path: path.stat().st_mtime_ns for path in before} == before

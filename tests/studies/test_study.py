@@ -7,7 +7,7 @@ import yaml
 
 from errors import InputError
 from studies.configuration import resolve
-from studies.runs import run_name
+from studies.identity import run_name
 from studies.study import Study
 
 ROOT = Path(__file__).parents[2]

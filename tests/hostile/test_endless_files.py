@@ -1,0 +1,114 @@
+"""Files without end in the place of small ones: devices, pipes, gigabytes, and studies that extend each other for ever."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from callbacks.history import read_history
+from callbacks.results import has_ended
+from datamodules import OwnVotes
+from datamodules.corpora.options import read_options
+from studies.config_files import check_config
+from studies.configuration import resolve
+from studies.study import Study
+from tests.hostile.outcomes import outcome
+from tests.hostile.test_hostile_arrays import refused
+from tests.hostile.test_hostile_text import BOMB
+
+STUDY = "name: small\nconfigs: [configs/digits.yaml]\ngrids: {main: {seed_everything: [0]}}\n"
+
+
+def pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+def gigabytes(path: Path) -> Path:
+    with open(path, "wb") as stream:
+        stream.truncate(3 * 10**9)  # which take no room on the disk
+    return path
+
+
+def circle(path: Path) -> Path:
+    path.symlink_to(path.name)
+    return path
+
+
+ENDLESS: dict[str, Callable[[Path], Path]] = {
+    "a pipe": pipe,
+    "a device": lambda path: Path("/dev/zero"),
+    "a link to a device": lambda path: path.symlink_to("/dev/zero") or path,
+    "gigabytes": gigabytes,
+    "a link to itself": circle,
+    "a folder": lambda path: path.mkdir() or path,
+    "nothing": lambda path: path,
+}
+BY_KIND = pytest.mark.parametrize("kind", ENDLESS)
+
+
+@BY_KIND
+def test_a_study_or_a_config_is_a_file_of_a_bounded_size(kind: str, tmp_path: Path):
+    path = ENDLESS[kind](tmp_path / "some.yaml")
+    refused(lambda: Study.load(path), path.name)
+    refused(lambda: read_options(path), path.name)
+    (tmp_path / "study.yaml").write_text(f"extends: {path}\n{STUDY}")
+    assert "which" in refused(lambda: Study.load(tmp_path / "study.yaml"), path.name)
+    assert outcome(lambda: resolve(["--config", str(path)]), path.name) == "sentence"
+
+
+@BY_KIND
+def test_so_is_any_option_that_names_a_file(kind: str, tmp_path: Path):
+    """The parser would read it as a config, on the command line and within a config, and look for it beside that."""
+    path = ENDLESS[kind](tmp_path / "some.yaml")
+    for option in ("--trainer", "--model", "--data", "--model.network", "--trainer.callbacks"):
+        for words in ([option, str(path)], [f"{option}={path}"]):
+            assert outcome(lambda words=words: resolve(["--config", "configs/digits.yaml", *words]), path.name, option[2:]) == "sentence"
+    for name in (path, path.name):
+        (tmp_path / "config.yaml").write_text(f"model: {name}\n")
+        assert outcome(lambda: resolve(["--config", str(tmp_path / "config.yaml")]), "config.yaml") == "sentence"
+
+
+def test_a_yaml_named_by_an_option_is_as_plain_as_any_other(tmp_path: Path):
+    (tmp_path / "bomb.yaml").write_text(BOMB)
+    assert outcome(lambda: resolve(["--trainer", str(tmp_path / "bomb.yaml")]), "bomb.yaml") == "sentence"
+    (tmp_path / "trainer.yaml").write_text("max_epochs: 7\n")
+    (tmp_path / "config.yaml").write_text("trainer: trainer.yaml\n")
+    check_config(tmp_path / "config.yaml")
+    whole = ["--config", "configs/digits.yaml", "--config", str(tmp_path / "config.yaml")]
+    assert resolve(whole)["trainer"]["max_epochs"] == 7
+
+
+def test_a_long_chain_of_studies_is_one_study(tmp_path: Path):
+    for number in range(1200):
+        (tmp_path / f"{number}.yaml").write_text(f"extends: {number + 1}.yaml\ntitle: number {number}\n")
+    (tmp_path / "1200.yaml").write_text(STUDY)
+    found: list[Study] = []
+    assert outcome(lambda: found.append(Study.load(tmp_path / "0.yaml"))) == "result"
+    assert (found[0].name, found[0].title) == ("small", "number 0")
+    (tmp_path / "1200.yaml").write_text(f"extends: 600.yaml\n{STUDY}")
+    assert "extends it in turn" in refused(lambda: Study.load(tmp_path / "0.yaml"), "1200.yaml")
+
+
+@BY_KIND
+def test_results_of_a_run_that_are_no_file(kind: str, tmp_path: Path):
+    """A run with such files is not finished; it is not waited for."""
+    for name in ("results.json", "failed.json", "training.json"):
+        ENDLESS[kind](tmp_path / name)
+    ended: list[bool] = []
+    assert outcome(lambda: ended.append(has_ended(tmp_path))) == "result"
+    assert ended == [False]
+    ENDLESS[kind](tmp_path / "history.json")
+    ends = "sentence" if (tmp_path / "history.json").exists() else "result"  # as for a run that was not trained here
+    assert outcome(lambda: read_history(tmp_path), "history.json") == ends
+
+
+@pytest.mark.parametrize("name", ["votes.csv", "votes.parquet"])
+def test_votes_from_a_pipe(name: str, tmp_path: Path):
+    options: Any = {"item": "item", "label": "label", "embeddings": "ready.npy", "root": str(tmp_path)}
+    np.save(tmp_path / "ready.npy", np.ones((2, 2)))
+    pipe(tmp_path / name)
+    assert "a pipe" in refused(lambda: OwnVotes(name, **options).account(), name)

@@ -1,0 +1,139 @@
+"""A study takes no exit code for a result: what is missing is made up for, and what cannot be had is said apart."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from callbacks.results import read_results, read_training
+from cli import main
+from studies.steps_left import steps_left
+from studies.study import Study
+from tests.studies.test_finished import start, wait_until
+from tests.studies.test_launch import ALONE, write_study
+
+DYNAMICS = {"trainer.callbacks": [{"class_path": "callbacks.TrainingDynamics"}]}
+
+
+def study_run(study: Path, capsys: pytest.CaptureFixture) -> tuple[int, str]:
+    capsys.readouterr()
+    try:
+        main(["study", "run", str(study), "--runs", str(study.parent / "runs"), "--processes", "1"])
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
+    return code, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [{}, pytest.param(ALONE, marks=pytest.mark.long)], ids=["packed", "alone"])
+def test_a_last_step_that_is_missing_is_made_up_for_without_training_again(tmp_path: Path, capsys, options: dict):
+    """Predictions that were deleted or not asked for, and a probe that was added later: of packed members and of a run alone."""
+    for folder in (tmp_path,):
+        grids = {"main": {"seed_everything": [0, 1]}}
+        study = write_study(folder, grids=grids, options={"trainer.max_epochs": 2, **options})
+        assert study_run(study, capsys)[0] == 0
+        runs = Study.load(study).runs()
+        folders = [run.folder(folder / "runs") for run in runs]
+        before = [json.loads((run / "results.json").read_text()) for run in folders]
+        trained = [(run / "training.json").stat().st_mtime_ns for run in folders]
+        write_study(folder, grids=grids, options={"trainer.max_epochs": 2, **options, **DYNAMICS}, predict=True)
+        assert all(steps_left(run.config, run.folder(folder / "runs"), True) == ["test", "predict"] for run in Study.load(study).runs())
+        assert study_run(study, capsys)[0] == 0
+        for run, results, time_of_training in zip(folders, before, trained, strict=True):
+            after = read_results(run) or {}
+            assert {name: after["metrics"][name] for name in results["metrics"]} == results["metrics"]
+            assert [probe["class_path"] for probe in after["probes"]] == ["callbacks.TrainingDynamics"]
+            assert (run / "predictions.parquet").exists()
+            assert (run / "training.json").stat().st_mtime_ns == time_of_training
+        (folders[0] / "predictions.parquet").unlink()
+        assert study_run(study, capsys)[0] == 0
+        assert (folders[0] / "predictions.parquet").exists()
+
+
+def test_a_study_without_all_its_runs_says_so_and_exits_non_zero(tmp_path: Path, capsys):
+    study = write_study(
+        tmp_path, grids={"main": {"seed_everything": [0]}}, options={"trainer.max_epochs": 5000, "trainer.max_time": "00:00:00:01"}
+    )
+    code, output = study_run(study, capsys)
+    assert code == 1
+    assert "0 of 1 runs are done, 1 are missing" in output
+    assert "trainer.max_time (0:00:01) is over at epoch" in output
+    assert "of 5000; the same command continues." in output
+    (run,) = Study.load(study).runs()
+    assert read_training(run.folder(tmp_path / "runs")) is None
+
+
+@pytest.mark.long
+def test_a_signal_to_a_pack_is_told_with_its_epoch_and_the_same_command_continues(tmp_path: Path):
+    """To the results of a study that nobody touched."""
+    grids = {"main": {"seed_everything": [0, 1]}}
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for folder in (whole, cut):
+        folder.mkdir()
+        study = write_study(folder, grids=grids, options={"trainer.max_epochs": 300})
+        words = ["study", "run", str(study), "--runs", str(folder / "runs"), "--processes", "1"]
+        if folder == cut:
+            process = start(words)
+            wait_until(process, lambda: any(cut.glob("runs/.studies/small/*.progress")))
+            os.kill(job_of(process), signal.SIGTERM)
+            output, _ = process.communicate(timeout=600)
+            assert process.returncode == 1
+            assert "ended with code 143: ended by SIGTERM at epoch " in output
+            assert " of 300; the same command continues." in output
+        assert subprocess.run([sys.executable, "cli.py", *words], cwd=Path(__file__).parents[2], timeout=600).returncode == 0
+    for run in (whole / "runs").glob("digits-*"):
+        mine, theirs = read_results(run), read_results(cut / "runs" / run.name)
+        assert mine
+        assert {**mine, "checkpoint": ""} == {**(theirs or {}), "checkpoint": ""}
+
+
+def job_of(process: subprocess.Popen) -> int:
+    """The process that a study's job server forked."""
+    end = time.monotonic() + 600
+    while time.monotonic() < end:
+        servers = children(process.pid)
+        jobs = [job for server in servers for job in children(server)]
+        if jobs:
+            return jobs[0]
+        time.sleep(0.05)
+    raise AssertionError("ten minutes have passed")
+
+
+def children(parent: int) -> list[int]:
+    """By what /proc says of every process, as not every system lists the children of one."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(fields[1]) == parent:
+            found.append(int(path.parent.name))
+    return found
+
+
+def test_a_second_command_on_a_run_is_told_who_has_it(tmp_path: Path, capsys, monkeypatch):
+    """It waits; of several processes that would wait for each other in vain, the first says so and ends."""
+    from tests.studies.test_finished import options
+
+    words = options(tmp_path)
+    run_dir = main(["fit", *words]).run_dir
+    script = f"import sys, time; from pathlib import Path; from folder_lock import folder_lock\nwith folder_lock(Path({str(run_dir)!r}), 'trains this run'):\n    print('held', flush=True); sys.stdin.readline()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout
+    assert holder.stdout.readline() == "held\n"
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SystemExit, match="2"):
+        main(["test", *words])
+    assert f"is held by process {holder.pid} on" in capsys.readouterr().err
+    monkeypatch.delenv("WORLD_SIZE")
+    holder.communicate("\n", timeout=600)
+    main(["test", *words])
+    assert read_results(run_dir)
