@@ -220,6 +220,7 @@ class PluralityCLI(LightningCLI):
             raise InputError(f"{self.run_dir} was not trained to its end, and nothing says why; look at the options of the trainer.")
         if self.trainer.is_global_zero:
             write_training(self.run_dir, self.training)
+        self.trainer.strategy.barrier()  # the other processes may be about to test what is finished only now
         ended = f"diverged: {self.training.reason}" if self.training.diverged else f"best checkpoint: {best_checkpoint(self.run_dir)}"
         self._print(f"{self.training.in_words()}; {ended}")
 

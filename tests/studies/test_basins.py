@@ -116,11 +116,12 @@ def test_all_but_grad_cam_from_heads_on_frozen_features(root: Path, tmp_path: Pa
 @pytest.mark.long
 def test_everything_from_networks_trained_on_pixels(root: Path, tmp_path: Path):
     from studies.job import run_alone
+    from studies.steps_left import steps_left
 
     network = {"class_path": "ResNet18", "init_args": {"width": 2}}
     study = tiny("basins_small", tmp_path, root, [0, 1], **{"model.network": network, "trainer.limit_train_batches": 2})
     for run in study.runs():
-        assert run_alone(run, tmp_path / "runs", study.predict, 1) == {}
+        assert run_alone(run, tmp_path / "runs", steps_left(run.config, run.folder(tmp_path / "runs"), study.predict), 1) == {}
     out = tmp_path / "report"
     report = build_report(study, tmp_path / "runs", out)
     write_files(report, out)

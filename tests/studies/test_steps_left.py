@@ -1,11 +1,8 @@
 """A study takes no exit code for a result: what is missing is made up for, and what cannot be had is said apart."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,6 @@ from callbacks.results import read_results, read_training
 from cli import main
 from studies.steps_left import steps_left
 from studies.study import Study
-from tests.studies.test_finished import start, wait_until
 from tests.studies.test_launch import ALONE, write_study
 
 DYNAMICS = {"trainer.callbacks": [{"class_path": "callbacks.TrainingDynamics"}]}
@@ -66,55 +62,6 @@ def test_a_study_without_all_its_runs_says_so_and_exits_non_zero(tmp_path: Path,
     assert "of 5000; the same command continues." in output
     (run,) = Study.load(study).runs()
     assert read_training(run.folder(tmp_path / "runs")) is None
-
-
-@pytest.mark.long
-def test_a_signal_to_a_pack_is_told_with_its_epoch_and_the_same_command_continues(tmp_path: Path):
-    """To the results of a study that nobody touched."""
-    grids = {"main": {"seed_everything": [0, 1]}}
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    for folder in (whole, cut):
-        folder.mkdir()
-        study = write_study(folder, grids=grids, options={"trainer.max_epochs": 300})
-        words = ["study", "run", str(study), "--runs", str(folder / "runs"), "--processes", "1"]
-        if folder == cut:
-            process = start(words)
-            wait_until(process, lambda: any(cut.glob("runs/.studies/small/*.progress")))
-            os.kill(job_of(process), signal.SIGTERM)
-            output, _ = process.communicate(timeout=600)
-            assert process.returncode == 1
-            assert "ended with code 143: ended by SIGTERM at epoch " in output
-            assert " of 300; the same command continues." in output
-        assert subprocess.run([sys.executable, "cli.py", *words], cwd=Path(__file__).parents[2], timeout=600).returncode == 0
-    for run in (whole / "runs").glob("digits-*"):
-        mine, theirs = read_results(run), read_results(cut / "runs" / run.name)
-        assert mine
-        assert {**mine, "checkpoint": ""} == {**(theirs or {}), "checkpoint": ""}
-
-
-def job_of(process: subprocess.Popen) -> int:
-    """The process that a study's job server forked."""
-    end = time.monotonic() + 600
-    while time.monotonic() < end:
-        servers = children(process.pid)
-        jobs = [job for server in servers for job in children(server)]
-        if jobs:
-            return jobs[0]
-        time.sleep(0.05)
-    raise AssertionError("ten minutes have passed")
-
-
-def children(parent: int) -> list[int]:
-    """By what /proc says of every process, as not every system lists the children of one."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
-            continue
-        if int(fields[1]) == parent:
-            found.append(int(path.parent.name))
-    return found
 
 
 def test_a_second_command_on_a_run_is_told_who_has_it(tmp_path: Path, capsys, monkeypatch):
