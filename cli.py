@@ -6,14 +6,12 @@ import threading
 import warnings
 from typing import TYPE_CHECKING
 
-from interruption import Interrupted, interrupt_on_signals, is_first_process
-from studies.end_together import tell_and_end
+from interruption import DIVERGED, Interrupted, interrupt_on_signals
+from studies.end_together import end_interrupted, tell_and_end
 from studies.parent import die_with_first_process
 
 if TYPE_CHECKING:
     from studies.single_run import PluralityCLI
-
-DIVERGED = 3  # the exit code of a `fit` that has come to an end but to no result
 
 
 def main(args: list[str] | None = None) -> "PluralityCLI | None":
@@ -21,9 +19,7 @@ def main(args: list[str] | None = None) -> "PluralityCLI | None":
     try:
         done = _run(sys.argv[1:] if args is None else args)
     except Interrupted as stop:
-        if is_first_process():
-            print(stop, file=sys.stderr)
-        sys.exit(stop.code)
+        end_interrupted(stop)
     except Exception as error:
         tell_and_end(error)
         raise

@@ -1,25 +1,11 @@
-"""Training that is ended from outside, by a signal or by `trainer.max_time`, to be continued by the same command."""
+"""Training that is ended by `trainer.max_time`, to be continued by the same command."""
 
 from datetime import timedelta
 
-from lightning import Callback, LightningModule, Trainer
+from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Timer
 
-from interruption import TIME_IS_UP, Interrupted, interrupt_on_signals, signals_interrupt
-
-
-class OwnSignals(Callback):
-    """Keeps the handlers of `interruption`, where a command has set them: Lightning sets its own around them, which would end with exit code 0 and, with
-    several processes, wait for each other in the middle of a step."""
-
-    changes_training = False
-
-    def __init__(self):
-        self._set = signals_interrupt()
-
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        if self._set:
-            interrupt_on_signals()
+from interruption import TIME_IS_UP, Interrupted
 
 
 class TimeLimit(Timer):

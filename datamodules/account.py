@@ -20,4 +20,5 @@ class Account:
     unvoted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))  # ids of items without votes
     ballots: Ballots | None = None  # where it is known who voted
     repeated: np.ndarray = field(default_factory=lambda: np.empty(0, int))  # rows of votes by someone who had voted on the item before
+    splits: dict[str, np.ndarray] | None = None  # rows of train, val and test, where the files say so
     form: str = "counts of votes"  # what the votes were read from, in words

@@ -71,13 +71,24 @@ def fingerprint(data: Any, labels: VoteTable | None = None) -> Fingerprint:
     """Of a datamodule that is set up; `labels` is what it trains on, where that is not what it is judged by."""
     corpus = data.corpus
     items = corpus.items or digest_of_items(corpus.inputs)
-    splits = [np.asarray(corpus.splits[name], np.int64) for name in ("train", "val", "test")]
     parts: Fingerprint = {
         "votes": {"source": corpus.votes.source, "digest": digest_of_votes(corpus.votes)},
         "items": {"source": data.items_source, **items},
-        "split": {"source": f"the split of {data.name}", "digest": digest_of_values(*splits)},
+        "split": {"source": data.split_source, "digest": digest_of_split(corpus.splits)},
+        **_classes(data, corpus.votes.source),
     }
     return parts if labels is None or labels is corpus.votes else parts | fingerprint_of_labels(labels)
+
+
+def digest_of_split(splits: dict[str, np.ndarray]) -> str:
+    return digest_of_values(*(np.asarray(splits[name], np.int64) for name in ("train", "val", "test")))
+
+
+def _classes(data: Any, source: str) -> Fingerprint:
+    """What the columns of the vote table mean, where they have names."""
+    if not data.class_names:
+        return {}
+    return {"classes": {"source": source, "digest": xxhash.xxh3_128(json.dumps(list(data.class_names)).encode()).hexdigest()}}
 
 
 def fingerprint_of_labels(labels: VoteTable) -> Fingerprint:
@@ -85,12 +96,14 @@ def fingerprint_of_labels(labels: VoteTable) -> Fingerprint:
 
 
 def fingerprint_at_hand(data: Any) -> Fingerprint:
-    """Votes and items of a datamodule that is not set up, without embedding anything."""
+    """Votes, classes and items of a datamodule that is not set up, and their split where the files say it, without embedding anything."""
     account = data.account()
-    return {
+    parts: Fingerprint = {
         "votes": {"source": account.votes.source, "digest": digest_of_votes(account.votes)},
         "items": {"source": data.items_source, **digest_of_items(account.items)},
+        **_classes(data, account.votes.source),
     }
+    return parts if account.splits is None else parts | {"split": {"source": data.split_source, "digest": digest_of_split(account.splits)}}
 
 
 def difference(trained_on: Fingerprint, now: Fingerprint) -> str | None:
@@ -99,7 +112,7 @@ def difference(trained_on: Fingerprint, now: Fingerprint) -> str | None:
     >>> difference({"votes": {"source": "votes.csv", "digest": "a1"}}, {"votes": {"source": "votes.csv", "digest": "b2"}})
     'the votes in votes.csv are not those that it was trained on'
     """
-    for part in ("votes", "labels", "items", "split"):
+    for part in ("votes", "classes", "labels", "items", "split"):
         before, after = trained_on.get(part), now.get(part)
         if before is None or after is None:
             continue

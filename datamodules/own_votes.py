@@ -124,6 +124,11 @@ class OwnVotes(FrozenInThreeParts):
     def items_source(self) -> str:
         return str(Path(self.root) / (self.embeddings or self.inputs or self.votes))
 
+    @property
+    def split_source(self) -> str:
+        where = Path(self.root) / (self.inputs or self.votes)
+        return f"the split in {where}, column {self.split_column}," if self.split_column else super().split_source
+
     def files(self) -> list[Path]:
         named = (Path(self.root) / name for name in (self.votes, self.inputs, self.embeddings) if name)
         return [path for path in named if path.exists()]
@@ -253,7 +258,8 @@ class OwnVotes(FrozenInThreeParts):
         ids = items.ids.take(table.voted)
         unvoted = np.setdiff1d(np.arange(len(items)), table.voted)
         form = {"label": "one row per vote", "counts": "counts of votes", "probs": "probabilities"}[self.form]
-        return Account(table.votes, shown, ids, items.ids.take(unvoted), table.ballots, table.repeated, form)
+        splits = self.split(table.votes) if self.split_column else None
+        return Account(table.votes, shown, ids, items.ids.take(unvoted), table.ballots, table.repeated, splits, form)
 
 
 def _unvoted(items: Items, table: OwnTable) -> str:

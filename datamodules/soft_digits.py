@@ -1,6 +1,7 @@
 """soft-digits: handwritten digits with every annotator's doubts in their labels, as published or, until that is at hand, with a SIMULATED crowd."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from datamodules.account import Account
 from datamodules.aggregation import CLASS_NAMES
 from datamodules.crowd_models import crowd_labels
 from datamodules.simulated_soft_digits import judgements, stand_in
@@ -66,6 +68,14 @@ class SoftDigits(VoteDataModule):
 
     def files(self) -> list[Path]:
         return [Path(self.published)] if self.published and Path(self.published).exists() else []
+
+    def account(self) -> Account:
+        account = super().account()
+        return replace(account, splits=self.corpus.splits) if self.corpus and self.fractions is None else account
+
+    @property
+    def split_source(self) -> str:
+        return f"the split in {self.published}" if self.published and self.fractions is None else super().split_source
 
     @property
     def table(self) -> SoftDigitsTable:

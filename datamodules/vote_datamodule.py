@@ -39,6 +39,12 @@ class Corpus:
     items: dict[str, Any] | None = None  # the digest of the items themselves (`datamodules.fingerprint`), where inputs are made of them
 
 
+def check_name(name: Any) -> None:
+    """What data is called becomes a part of folders' names."""
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", str(name)):
+        raise InputError(f"data.name is {name}; it must be 1 to 40 letters, digits, - or _.")
+
+
 class VoteDataModule(LightningDataModule, ABC):
     """Supplies `Batch`es whose targets are delivered epoch by epoch. A dataset fills in `load` and three class attributes.
 
@@ -77,8 +83,7 @@ class VoteDataModule(LightningDataModule, ABC):
         if votes_per_item is not None and votes_per_item < 1:
             raise InputError(f"data.votes_per_item is {votes_per_item}; it must be 1 or more, or null for all votes.")
         self.delivery, self.votes_per_item, self.batch_size = delivery, votes_per_item, batch_size
-        if name is not None and not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name):
-            raise InputError(f"data.name is {name}; it must be 1 to 40 letters, digits, - or _.")
+        check_name(name)
         self.num_workers, self.seed = num_workers, seed
         self.name: str = name or type(self).__name__
         self.corpus: Corpus | None = None
@@ -96,6 +101,11 @@ class VoteDataModule(LightningDataModule, ABC):
     def items_source(self) -> str:
         """Where the items came from, for messages."""
         return f"the items of {self.name}"
+
+    @property
+    def split_source(self) -> str:
+        """Where it is said which items are for training, for messages."""
+        return f"the split of {self.name}"
 
     def files(self) -> list[Path]:
         """The files that no published checksum vouches for, so that somebody may have changed them."""

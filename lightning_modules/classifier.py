@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from errors import InputError
 from lightning_modules.networks import Network
-from lightning_modules.resuming import had_stopped
+from lightning_modules.resuming import had_stopped, stopped_early
 from lightning_modules.schedules import CosineToEnd
 from metrics import every_metric, mean_metrics
 from randomness import generator
@@ -153,8 +153,11 @@ class AnnotatorClassifier(LightningModule):
         for scheduler in (config.scheduler for config in self.trainer.lr_scheduler_configs):
             if isinstance(scheduler, ReduceLROnPlateau) and score is not None:
                 scheduler.step(score.item())
+        self.trainer.should_stop |= self._has_diverged()  # nothing comes after that, as in a pack
+
+    def _has_diverged(self) -> bool:
         losses = [self.trainer.callback_metrics[name] for name in ("train/loss", "val/loss") if name in self.trainer.callback_metrics]
-        self.trainer.should_stop |= not all(loss.isfinite() for loss in losses)  # it has diverged: nothing comes after that, as in a pack
+        return not all(loss.isfinite() for loss in losses)
 
     def lr_scheduler_step(self, scheduler, metric: Any) -> None:
         if not isinstance(scheduler, ReduceLROnPlateau):
@@ -183,8 +186,8 @@ class AnnotatorClassifier(LightningModule):
             )
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        # whoever ends a training from outside (a signal, `max_time`) raises, and so leaves no checkpoint that says so
-        checkpoint |= {"stopped_by_rule": self.trainer.should_stop, "known_scores": dict(self.trainer.callback_metrics)}
+        by_rule = self.trainer.should_stop and (stopped_early(self.trainer.callbacks) or self._has_diverged())  # pyright: ignore[reportAttributeAccessIssue]
+        checkpoint |= {"stopped_by_rule": by_rule, "known_scores": dict(self.trainer.callback_metrics)}
         if "val/loss" in self.trainer.callback_metrics:
             checkpoint["val_loss"] = self.trainer.callback_metrics["val/loss"].item()
 

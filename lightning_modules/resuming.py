@@ -1,6 +1,19 @@
 """What a checkpoint says of the training that it was made in: whether that had come to its end, and whether it lies at the end of an epoch."""
 
+from collections.abc import Iterable
 from typing import Any
+
+from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.callbacks.early_stopping import EarlyStoppingReason
+
+
+def stopped_early(callbacks: Iterable[Any]) -> bool:
+    """Whether early stopping has spoken. Whatever else stops a trainer, a clock for instance, is no rule that would stop it there again.
+
+    >>> stopped_early([EarlyStopping("val/loss")])
+    False
+    """
+    return any(isinstance(rule, EarlyStopping) and rule.stopping_reason is not EarlyStoppingReason.NOT_STOPPED for rule in callbacks)
 
 
 def had_stopped(checkpoint: dict[str, Any]) -> bool:

@@ -13,19 +13,19 @@ from rich.table import Table
 from callbacks.results import read_failure, read_results
 from callbacks.terminal import plain_console
 from errors import InputError
-from interruption import Interrupted
+from interruption import DIVERGED, Interrupted
 from studies.begun_jobs import begun_jobs
 from studies.cost import in_words, seconds
 from studies.file_names import check_folder
-from studies.job import DIVERGED
 from studies.known_data import check_data
 from studies.local_launcher import is_done, launch, study_folder, threads_of
 from studies.packing import Job, jobs_of
-from studies.probe_checks import check_probes
+from studies.run_checks import check_probes, check_results
 from studies.second_stage import SecondStage, second_stage
 from studies.slurm_launcher import ClusterOptions, launch_on_slurm
 from studies.steps_left import steps_left
 from studies.study import Run, Study
+from studies.typed_commands import RUNS, typed_command
 
 
 def study_command(arguments: list[str]) -> None:
@@ -56,6 +56,7 @@ def study_command(arguments: list[str]) -> None:
 def run(study: Study, runs: Path, processes: int, options: argparse.Namespace, console: Console) -> None:
     """Do what is left of the grids, then of what selections choose from them. Given again, it goes on from wherever it was."""
     cells = study.runs()
+    check_results(cells, study.path)
     check_probes(cells, study.path)
     check_data((run.config, run.folder(runs)) for run in cells if read_results(run.folder(runs)))
     try:
@@ -125,6 +126,7 @@ def _further(first: list[Run], stage: SecondStage) -> list[Run]:
 def plan(study: Study, runs: Path, processes: int, console: Console) -> None:
     """List what there is to do, how it will be done, why, and what it will cost; of a second stage, as much as is known."""
     cells = study.runs()
+    check_results(cells, study.path)
     check_probes(cells, study.path)
     _plan_jobs(study.name, study.predict, _cut(study, cells, runs, processes), runs, processes, console)
     if study.selections:
@@ -134,7 +136,7 @@ def plan(study: Study, runs: Path, processes: int, console: Console) -> None:
             console.print(f"Then a second stage, {selection.in_words()}{decided}.", soft_wrap=True, highlight=False, markup=False)
         if chosen := _further(cells, stage):
             _plan_jobs(f"{study.name}, second stage", study.predict, _cut(study, chosen, runs, processes), runs, processes, console)
-    console.print(f"Start them with: python cli.py study run {study.path}", soft_wrap=True, highlight=False)
+    _say(console, f"Start them with: {typed_command('run', study.path, runs)}")
 
 
 def tell_measured_cost(study: Study, runs: Path, console: Console) -> None:
@@ -180,7 +182,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="cli.py study", description=__doc__)
     parser.add_argument("command", choices=("plan", "run", "report"))
     parser.add_argument("study", help="a YAML of configs/studies")
-    parser.add_argument("--runs", default="runs", help="where runs are kept")
+    parser.add_argument("--runs", default=str(RUNS), help="where runs are kept")
     parser.add_argument("--copy", help="report: also write a small copy to this folder, to be kept in a repository")
     parser.add_argument("--calibrate", action="store_true", help="plan: time some steps on this device and say what the study would take")
     parser.add_argument("--processes", type=int, help="processes side by side; by default one per core")

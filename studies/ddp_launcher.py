@@ -10,7 +10,7 @@ from lightning import Trainer
 from lightning.fabric.utilities.distributed import _set_num_threads_if_needed
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 
-from studies.end_together import PATIENCE, end
+from studies.end_together import PATIENCE, check_port, end
 from studies.parent import FIRST
 
 
@@ -23,9 +23,8 @@ class Launcher(_SubprocessScriptLauncher):
             os.environ[FIRST] = str(os.getpid())
             self._call_children_scripts()
             del os.environ[FIRST]
-            threading.Thread(
-                target=self._watch, daemon=True
-            ).start()  # Lightning's own watch ends this process with SIGKILL, and so without a code
+            # Lightning's own watch ends this process with SIGKILL, and so without a code
+            threading.Thread(target=self._watch, daemon=True).start()
         _set_num_threads_if_needed(num_processes=self.num_processes)
         return function(*args, **kwargs)
 
@@ -44,6 +43,8 @@ class Launcher(_SubprocessScriptLauncher):
 def watch_processes(trainer: Trainer) -> None:
     """Have the trainer start the run's processes by `Launcher`, where it starts any."""
     launcher = trainer.strategy.launcher
+    if trainer.world_size > 1:
+        check_port()
     if type(launcher) is _SubprocessScriptLauncher:
         trainer.strategy._launcher = Launcher(launcher.cluster_environment, launcher.num_processes, launcher.num_nodes)
 

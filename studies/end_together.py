@@ -13,12 +13,12 @@ from datetime import timedelta
 from typing import Any
 
 from errors import InputError, mistake_behind
+from interruption import Interrupted, is_first_process
 
-FAILED, TOLD = (
-    "plurality/failed",
-    "plurality/told",
-)  # in the store: the rank and exit code of the first that failed, and that it has said why
-PATIENCE = 30.0  # seconds for another process to say so, or for this one to end of what has ended another
+# in the store: the rank and exit code of the first that failed, and that it has said why
+FAILED, TOLD = "plurality/failed", "plurality/told"
+PATIENCE = 30.0  # seconds for this process to end of what has ended another
+TELLING = 300.0  # seconds for another process to say so, on a machine as busy as can be
 
 
 def tell_and_end(error: Exception) -> None:
@@ -31,10 +31,29 @@ def tell_and_end(error: Exception) -> None:
     before = _failed_before(store, code)
     if before is None:
         traceback.print_exception(error) if mistake is None else _say(str(mistake))
-        if store is not None:
-            with suppress(RuntimeError):  # whoever had the store has ended
-                store.set(TOLD, "")
+        _have_told(store)
     sys.exit(before or code) if alone else end(before or code)
+
+
+def end_interrupted(stop: Interrupted) -> None:
+    """End this process after a signal, or because time is up, and say so once: where several processes share the run, the one that it reached first does."""
+    alone = not _have_met()
+    if alone and is_first_process():
+        print(stop.line(), file=sys.stderr)
+    if alone:
+        sys.exit(stop.code)
+    store = _store()
+    before = _failed_before(store, stop.code)
+    if before is None:
+        print(stop.line(), file=sys.stderr)
+        _have_told(store)
+    end(before or stop.code)
+
+
+def _have_told(store: Any) -> None:
+    if store is not None:
+        with suppress(RuntimeError):  # whoever had the store has ended
+            store.set(TOLD, "")
 
 
 def taken_port(error: BaseException | None) -> InputError | None:
@@ -44,6 +63,13 @@ def taken_port(error: BaseException | None) -> InputError | None:
     port = os.environ.get("MASTER_PORT")
     told = f"MASTER_PORT is {port}, which another program on this machine uses; set it to a free port, or leave it out and one is found."
     return InputError(told) if error else None
+
+
+def check_port() -> None:
+    """Refuse what cannot be a port before processes try to meet there."""
+    port = os.environ.get("MASTER_PORT")
+    if port is not None and not (port.isdecimal() and int(port) < 65536):
+        raise InputError(f"MASTER_PORT is {port}; it must be a number from 0 to 65535, or left out, and a free one is found.")
 
 
 def end(code: int) -> None:
@@ -62,7 +88,7 @@ def _failed_before(store: Any, code: int) -> int | None:
         first = store.compare_set(FAILED, "", mine).decode()
         if first == mine:
             return None
-        store.wait([TOLD], timedelta(seconds=PATIENCE))
+        store.wait([TOLD], timedelta(seconds=TELLING))
         return int(first.split()[1])
     except RuntimeError:  # the store ended with the first process, which has told why, or was killed
         if code == 2:

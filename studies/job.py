@@ -9,16 +9,16 @@ from pathlib import Path
 
 import torch
 
+from callbacks.results import read_failure
 from errors import full_disk, mistake_behind
 from folder_lock import folder_lock
-from interruption import Interrupted
+from interruption import DIVERGED, Interrupted, is_first_process
 from kept_files import remove_partial_files, write_atomically
 from studies.packing import Job
+from studies.run_processes import needs_processes, run_in_processes
 from studies.runs import run_files
 from studies.steps_left import steps_left
 from studies.study import Run
-
-DIVERGED = 3  # how a job's process ends of which some runs failed in a way that trying again would not mend
 
 
 def write_job(job: Job, folder: Path, runs: Path, predict: bool, threads: int, devices: int = 1) -> Path:
@@ -45,7 +45,7 @@ def do_job(path: Path) -> dict[str, str]:
     runs, folder = [Run(**run) for run in content["runs"]], Path(content["folder"])
     with ExitStack() as stack:
         for run in sorted(runs, key=lambda run: run.name):
-            if os.environ.get("SLURM_PROCID", "0") == "0":  # the other processes of a DDP run come along with the first
+            if is_first_process() and not needs_processes(run.config):  # else those that train it hold it themselves
                 stack.enter_context(folder_lock(run.folder(folder), "trains this run in a study"))
                 remove_partial_files(*run_files(run.folder(folder)))
         left = {run.name: steps_left(run.config, run.folder(folder), content["predict"]) for run in runs}
@@ -70,6 +70,11 @@ def run_alone(run: Run, folder: Path, steps: list[str], devices: int) -> dict[st
 
     options = ["--config", str(write_config(run.config, run.folder(folder))), "--trainer.default_root_dir", str(folder)]
     options += ["--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"]
+    if devices == 1 and needs_processes(run.config):
+        for command in steps:
+            if not run_in_processes([command, *options]):
+                return {run.name: read_failure(run.folder(folder)) or "its training diverged"}
+        return {}
     if devices > 1:
         options += ["--trainer.devices", str(devices), "--trainer.strategy", "ddp"]
     for command in steps:
@@ -88,7 +93,7 @@ def run(path: Path) -> int:
     try:
         failures = do_job(path)
     except Interrupted as stop:
-        print(stop)
+        print(stop.line())
         return stop.code
     except Exception as error:
         if full_disk(error):

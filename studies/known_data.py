@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from callbacks.known_data import check_at_hand, read_fingerprint
-from datamodules.fingerprint import Fingerprint, fingerprint_at_hand
-from studies.build import build, class_of
+from datamodules import VoteDataModule
+from datamodules.fingerprint import Fingerprint, fingerprint_at_hand, fingerprint_of_labels
+from studies.build import build, class_of, training_labels
 from studies.comparable_runs import FREE
 
 
@@ -16,7 +17,7 @@ def check_data(finished: Iterable[tuple[dict[str, Any], Path]]) -> None:
     Each dataset is read once, and only where its files could have been changed (`VoteDataModule.files`): published ones are checked whenever they are read.
     Nothing is downloaded or embedded for it.
     """
-    known: dict[str, Fingerprint] = {}
+    known: dict[str, tuple[VoteDataModule, Fingerprint]] = {}
     for config, folder in finished:
         noted = read_fingerprint(folder)
         if noted is None:
@@ -24,8 +25,16 @@ def check_data(finished: Iterable[tuple[dict[str, Any], Path]]) -> None:
         key = _same_data(config)
         if key not in known:
             data = build(config["data"])
-            known[key] = fingerprint_at_hand(data) if data.files() else _content(noted["data"])
-        check_at_hand(folder, known[key])
+            known[key] = data, fingerprint_at_hand(data) if data.files() else _content(noted["data"])
+        check_at_hand(folder, known[key][1] | _labels(config, known[key][0]))
+
+
+def _labels(config: dict[str, Any], data: VoteDataModule) -> Fingerprint:
+    """What a run is trained on, where that is not what it is judged by and the files at hand were read."""
+    if data.corpus is None:
+        return {}
+    labels = training_labels(config, data)
+    return {} if labels is data.corpus.votes else fingerprint_of_labels(labels)
 
 
 def _same_data(config: dict[str, Any]) -> str:
@@ -38,5 +47,5 @@ def _same_data(config: dict[str, Any]) -> str:
 
 
 def _content(noted: Fingerprint) -> Fingerprint:
-    """Votes and items, which do not depend on a run's seed."""
-    return {part: noted[part] for part in ("votes", "items") if part in noted}
+    """What does not depend on a run's seed."""
+    return {part: noted[part] for part in ("votes", "classes", "items") if part in noted}

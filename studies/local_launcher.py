@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from folder_lock import folder_lock
-from studies.job import DIVERGED, write_job
+from interruption import DIVERGED
+from studies.job import write_job
 from studies.job_server import JobServer
 from studies.packing import Job
 from studies.steps_left import steps_left

@@ -57,9 +57,17 @@ def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress
 
     try:
         pack.fit(after_epoch)
+        failures = _write_runs(members, owners, folder, predict)
     except Interrupted as stop:
         epochs = max(member.max_epochs for member in members)
         raise Interrupted(f"{stop} at epoch {pack.epoch} of {epochs}; the same command continues.", stop.code) from stop
+    for rest in (before(state), state):
+        rest.unlink(missing_ok=True)
+    return failures
+
+
+def _write_runs(members: list[Member], owners: list[list[Run]], folder: Path, predict: bool) -> dict[str, str]:
+    """Leave every trained member as runs; returns the failures by run name."""
     failures = {}
     for member, owned in zip(members, owners, strict=True):
         for run in owned:
@@ -72,8 +80,6 @@ def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress
                 for probe in cartographies(run.config) if run is not owned[0] else []:
                     probe.copy_record(member.data, owned[0].folder(folder), run.folder(folder), run.config["trainer"]["max_epochs"])
                 write_member(member, run, run.folder(folder), predict)
-    for rest in (before(state), state):
-        rest.unlink(missing_ok=True)
     return failures
 
 

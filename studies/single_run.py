@@ -15,12 +15,13 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from callbacks import History, PredictionTable, Results, UncertaintyFigures
-from callbacks.interruptions import OwnSignals, TimeLimit
+from callbacks.interruptions import TimeLimit
 from callbacks.known_data import KnownData, know_data
 from callbacks.results import read_results, read_training
 from callbacks.training_record import TrainingRecord, write_training
 from datamodules import Delivery, VoteDataModule
 from datamodules.embedders import Embedder
+from datamodules.vote_datamodule import check_name
 from errors import InputError, OptionError, parse_error
 from folder_lock import folder_lock, is_writable, remove_if_empty
 from interruption import Interrupted, is_first_process
@@ -32,9 +33,10 @@ from studies.config_files import check_config, check_value
 from studies.ddp_launcher import wait_for_processes, watch_processes
 from studies.file_names import check_folder, check_run_name
 from studies.identity import all_options, run_folder, run_name
+from studies.own_signals import keep_own_signals
 from studies.runs import best_checkpoint, check_checkpoint, checkpoint_to_continue, is_whole, run_files
 from studies.steps_left import probes_of
-from studies.training_end import how_it_ended, interrupted, several_processes, unfinished_in_words, why_preview
+from studies.training_end import how_it_ended, interrupted, is_best, refuse_clocks, several_processes, unfinished_in_words, why_preview
 
 # Options whose value is the name of a class
 CHOICES = {
@@ -111,20 +113,24 @@ class PluralityCLI(LightningCLI):
     def before_instantiate_classes(self) -> None:
         config = self.config[str(self.subcommand)]
         runs, name = Path(config.trainer.default_root_dir or "runs"), run_name(config.as_dict())
+        check_name((config.data.get("init_args") or {}).get("name"))
         check_run_name(name)
         check_folder(runs, "trainer.default_root_dir")
         self.run_dir = run_folder(runs, config.as_dict(), name)
         # The checkpoint is no part of the run's config: what is kept beside the results must not tie a later test to it.
         self.ckpt_path, config.ckpt_path = config.ckpt_path, None
         wanted, config.preview = config.preview, False
+        refuse_clocks(config.trainer.callbacks)
         self._hold()
         self.training = self._finished_training()
         self.preview = why_preview(config, self.ckpt_path, self.run_dir, str(self.subcommand))
         if self.subcommand == "fit":
             self.ckpt_path = None if self.preview or self.training else self._checkpoint_to_continue(config.trainer.max_steps)
             return
-        if self.ckpt_path is None:
+        if self.ckpt_path is None or is_best(self.ckpt_path, self.run_dir):
             self._refuse_unfinished(wanted)
+        if not is_writable(self.run_dir):
+            self.preview = self.preview or f"{self.run_dir} cannot be written"
         self.ckpt_path = self.ckpt_path or str(best_checkpoint(self.run_dir))
         check_checkpoint(Path(self.ckpt_path))
 
@@ -142,6 +148,10 @@ class PluralityCLI(LightningCLI):
     def _checkpoint_to_continue(self, max_steps: int) -> str | Path | None:
         if self.ckpt_path is not None:
             check_checkpoint(Path(self.ckpt_path), to_continue=True, max_steps=max_steps)
+            if Path(self.ckpt_path).resolve().parent != best_checkpoint(self.run_dir).resolve().parent:
+                raise InputError(
+                    f"{self.ckpt_path} is of another run, whose epochs would count as those of {self.run_dir.name}; leave --ckpt_path out: fit continues by itself."
+                )
             return self.ckpt_path
         if is_first_process():
             remove_partial_files(*run_files(self.run_dir))
@@ -179,7 +189,6 @@ class PluralityCLI(LightningCLI):
             ModelCheckpoint(filename="last", save_on_train_epoch_end=True, **checkpoints),
             *([] if self.preview and self.subcommand == "fit" else [KnownData(all_options(config.as_dict()), self.run_dir)]),
             *([TimeLimit(config.trainer.max_time)] if config.trainer.max_time else []),
-            OwnSignals(),
             History(),
             UncertaintyFigures(),
             PredictionTable(),
@@ -190,6 +199,7 @@ class PluralityCLI(LightningCLI):
         trainer = super().instantiate_trainer(default_root_dir=root, logger=logger, max_time=None, **kwargs)
         trainer.strategy.checkpoint_io = CheckpointFiles()
         watch_processes(trainer)
+        keep_own_signals(trainer)
         return trainer
 
     def _preview_folder(self) -> Path:
@@ -217,7 +227,10 @@ class PluralityCLI(LightningCLI):
             raise interrupted(stop, self.trainer) from stop
         self.training = how_it_ended(self.trainer)
         if self.training is None:
-            raise InputError(f"{self.run_dir} was not trained to its end, and nothing says why; look at the options of the trainer.")
+            raise InputError(
+                f"{self.run_dir} was stopped before its end by a callback that is not EarlyStopping, so it is not finished; derive that callback from "
+                "EarlyStopping, or leave it out."
+            )
         if self.trainer.is_global_zero:
             write_training(self.run_dir, self.training)
         self.trainer.strategy.barrier()  # the other processes may be about to test what is finished only now

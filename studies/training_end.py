@@ -2,15 +2,21 @@
 
 import os
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from lightning import Trainer
+from lightning.pytorch.callbacks import Timer
 
-from callbacks.history import History, read_history
+from callbacks.history import History
 from callbacks.training_record import TrainingRecord, divergence
+from errors import InputError
 from interruption import CODES, Interrupted
-from studies.runs import best_checkpoint
+from lightning_modules.resuming import stopped_early
+from studies.build import class_of
+from studies.checkpoints import before, read_checkpoint
+from studies.runs import best_checkpoint, last_checkpoint
 
 LIMITS = {"test": "limit_test_batches", "predict": "limit_predict_batches"}
 
@@ -29,7 +35,7 @@ def how_it_ended(trainer: Trainer) -> TrainingRecord | None:
         else "epochs"
         if planned_epochs is not None and len(epochs) >= planned_epochs
         else "early_stopping"
-        if trainer.should_stop
+        if stopped_early(trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
         else None
     )
     return TrainingRecord(ended, len(epochs), planned_epochs, trainer.global_step, planned_steps, reason) if ended else None
@@ -45,22 +51,60 @@ def interrupted(stop: BaseException, trainer: Trainer) -> Interrupted:
 
 def why_preview(config: Any, ckpt_path: str | None, run_dir: Path, command: str) -> str:
     """Why what a command would find is no result, whatever the training came to; empty where it is one."""
-    if config.trainer.fast_dev_run:
-        return "trainer.fast_dev_run looks at a batch or two"
-    limit = config.trainer[LIMITS[command]] if command in LIMITS else None
-    if not (limit is None or (isinstance(limit, float) and limit == 1.0)):  # 1 is one batch, 1.0 all of them
-        return f"trainer.{LIMITS[command]} leaves items out"
-    if command != "fit" and ckpt_path is not None and Path(ckpt_path).resolve() != best_checkpoint(run_dir).resolve():
+    if why := leaves_items_out(config.trainer, [command]):
+        return why
+    if command != "fit" and ckpt_path is not None and not is_best(ckpt_path, run_dir):
         return f"{ckpt_path} is not the best checkpoint of this run"
     return ""
+
+
+def is_best(ckpt_path: str, run_dir: Path) -> bool:
+    """Whether a path is that of a run's own best checkpoint."""
+    return Path(ckpt_path).resolve() == best_checkpoint(run_dir).resolve()
+
+
+def refuse_clocks(callbacks: Any) -> None:
+    """Lightning's Timer ends a training as if it were complete, at another epoch each time."""
+    for callback in callbacks or []:
+        kind = class_of(callback)
+        if issubclass(kind, Timer):
+            raise InputError(
+                f"trainer.callbacks has {kind.__name__}, which would end a training by the clock; give its time as trainer.max_time instead."
+            )
+
+
+def leaves_items_out(trainer: Any, commands: Iterable[str]) -> str:
+    """Which option of a trainer has one of these commands look at some of the items alone; empty where none does.
+
+    >>> leaves_items_out({"fast_dev_run": False, "limit_test_batches": 1}, ["test"])
+    'trainer.limit_test_batches leaves items out'
+    """
+    if trainer.get("fast_dev_run"):
+        return "trainer.fast_dev_run looks at a batch or two"
+    limits = {LIMITS[command]: trainer.get(LIMITS[command]) for command in commands if command in LIMITS}
+    # 1 is one batch, 1.0 all of them
+    return next((f"trainer.{name} leaves items out" for name, limit in limits.items() if not _is_all(limit)), "")
+
+
+def _is_all(limit: int | float | None) -> bool:
+    return limit is None or (isinstance(limit, float) and limit == 1.0)
 
 
 def unfinished_in_words(run_dir: Path, record: TrainingRecord | None, planned: int | None) -> str:
     if record is not None:
         return f"has no result, because its training diverged ({record.reason})"
-    epochs = len(read_history(run_dir) or [])
+    epochs = _epochs_to_continue_from(run_dir)
     of = f" of {planned}" if planned not in (None, -1) else ""
     return f"is not trained to its end (epoch {epochs}{of}); the same fit continues it"
+
+
+def _epochs_to_continue_from(run_dir: Path) -> int:
+    for path in (last_checkpoint(run_dir), before(last_checkpoint(run_dir))):
+        try:
+            return read_checkpoint(path)["epoch"] + 1
+        except (FileNotFoundError, InputError):
+            continue
+    return 0
 
 
 def several_processes() -> bool:
