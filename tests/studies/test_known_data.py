@@ -184,3 +184,32 @@ def test_own_votes_name_the_files_that_could_change(own: Path):
     assert data.files() == [own / "votes.csv", own / "features.npy"]
     assert data.items_source == str(own / "features.npy")
     assert Digits().files() == []
+
+
+def test_a_changed_split_is_refused_by_every_command_and_by_studies(own: Path, capsys):
+    """It lies in a column of the items, and the sentence names their file."""
+    write_split(own, shift=0)
+    words = [*options(own), "--data.inputs", "items.csv", "--data.split_column", "part"]
+    run_dir = main(["fit", *words]).run_dir
+    main(["test", *words])
+    check_data([(read_config(run_dir), run_dir)])
+    write_split(own, shift=1)
+    said = f"the split in {own / 'items.csv'}, column part, is not the one that it was trained on"
+    assert said in refused(capsys, "test", words)
+    with pytest.raises(InputError, match="items.csv, column part, is not the one that it was trained on"):
+        check_data([(read_config(run_dir), run_dir)])
+
+
+def write_split(folder: Path, shift: int) -> None:
+    parts = ("train", "train", "val", "test")
+    rows = [f"{item},{parts[(item + shift) % 4]}" for item in range(ITEMS)]
+    (folder / "items.csv").write_text("item,part\n" + "\n".join(rows) + "\n")
+
+
+def test_classes_that_are_called_otherwise_are_other_votes(own: Path, capsys):
+    run_dir = main(["fit", *options(own)]).run_dir
+    votes = own / "votes.csv"
+    votes.write_text(votes.read_text().replace("cat", "ant").replace("dog", "bee").replace("fox", "cow"))  # in the same order
+    assert f"the classes in {votes} are not those that it was trained on" in refused(capsys, "test", options(own))
+    with pytest.raises(InputError, match=r"the classes in .*votes.csv are not those"):
+        check_data([(read_config(run_dir), run_dir)])
