@@ -21,7 +21,8 @@ from callbacks.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
 from datamodules import VoteDataModule, VoteTable
 from errors import InputError
 from lightning_modules import AnnotatorClassifier
-from metrics.cartography import DataMap, data_map, item_values, uncertainty_correlations
+from metrics.cartography import DataMap, data_map, uncertainty_correlations
+from metrics.per_item import map_values
 
 ITEMS = 512  # of one pass: there is no gradient, so more than a training batch fits
 
@@ -59,7 +60,7 @@ class DataCartography(Probe):
         people, order = data.annotator_probs[rows], rows.argsort()
         target = torch.from_numpy(labels.majority)[rows]
         path = record_path(folder, self.split)
-        return lambda epoch, probs: write_epoch(path, epoch, item_values(probs, people, target)[:, order].numpy())
+        return lambda epoch, probs: write_epoch(path, epoch, map_values(probs, people, target)[:, order].numpy())
 
     def copy_record(self, data: VoteDataModule, source: Path, target: Path, epochs: int) -> None:
         """Give a run the record of a longer one that it is the beginning of."""
@@ -109,7 +110,7 @@ def split_values(classifier: AnnotatorClassifier, data: VoteDataModule, rows: np
     with as_found(classifier), torch.no_grad():
         for batch in data.evaluation_batches(rows, classifier.device, ITEMS):
             probs, people, index = (values.cpu() for values in classifier.predict(batch))
-            parts.append((index, item_values(probs, people, target[index]).T))
+            parts.append((index, map_values(probs, people, target[index]).T))
     index, values = (gather_over_ranks(torch.cat(column)) for column in zip(*parts, strict=True))
     return values[index.argsort()].T.numpy()
 

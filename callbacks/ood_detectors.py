@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from errors import InputError
-from metrics import functional
+from metrics import per_item
 
 CHUNK = 2**22  # distances in memory at a time: 16 MB
 RIDGE = 1e-6  # added to the training features' scatter, so that features without any variance can be inverted; as in pytorch-ood
@@ -34,7 +34,7 @@ def energy(logits: Tensor) -> Tensor:
 
 def entropy(logits: Tensor) -> Tensor:
     """Entropy of the predicted distribution, in nats."""
-    return functional.entropy(logits.double().softmax(-1))
+    return per_item.entropy(logits.double().softmax(-1))
 
 
 def margin(logits: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from callbacks.results import output_folder
 from datamodules.tables import MOST_ROWS, refuse_too_many_rows
 from errors import InputError, name_rows
 from kept_files import write_atomically
-from metrics import AllItems, functional
+from metrics import AllItems, per_item
 
 WHO = ("model", "annotators")
 ROUNDING = 1e-4  # of sums over up to thousands of classes, in single precision
@@ -83,7 +83,7 @@ def prediction_table(probs: Tensor, target_probs: Tensor, index: Tensor, splits:
     columns = {"index": index, "split": split[index.numpy()]}
     columns |= {f"model_{k}": probs[:, k] for k in range(probs.shape[1])}
     columns |= {f"annotators_{k}": target_probs[:, k] for k in range(probs.shape[1])}
-    columns |= {"model_entropy": functional.entropy(probs), "annotator_entropy": functional.entropy(target_probs)}
+    columns |= {"model_entropy": per_item.entropy(probs), "annotator_entropy": per_item.entropy(target_probs)}
     columns |= {"predicted": probs.argmax(1), "majority": target_probs.argmax(1)}
     return pa.table({name: values.numpy() if isinstance(values, torch.Tensor) else values for name, values in columns.items()})
 

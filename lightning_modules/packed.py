@@ -18,7 +18,7 @@ from torch import Tensor
 from lightning_modules.pack_member import Member
 from lightning_modules.packed_network import PackedNetwork
 from lightning_modules.stacked_linear import Span
-from metrics import functional
+from metrics import per_item
 from randomness import generator
 
 ITEMS = 512  # of one evaluation pass: all of them would need much memory
@@ -260,11 +260,11 @@ def _alone(span: Span) -> Span:
 
 
 SCORES = {
-    "soft_nll": functional.item_nll,
-    "hard_nll": functional.item_hard_nll,
-    "kl": functional.item_kl,
-    "soft_brier": functional.item_brier,
-    "accuracy": functional.item_hit,
+    "soft_nll": per_item.nll,
+    "hard_nll": per_item.hard_nll,
+    "kl": per_item.kl,
+    "soft_brier": per_item.brier,
+    "accuracy": per_item.hit,
 }
 
 

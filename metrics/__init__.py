@@ -1,6 +1,6 @@
 """Scores of predictions against annotator distributions: functions in `metrics.functional`, torchmetrics classes here."""
 
-from torchmetrics import Metric, MetricCollection
+from torchmetrics import MetricCollection
 
 from metrics import functional
 from metrics.inputs import Values, as_tables
@@ -12,7 +12,7 @@ from metrics.scores import (
     HardAccuracy,
     HardNLL,
     KLDivergence,
-    MeanOverItems,
+    ScoreCollection,
     SmoothECE,
     SoftBrier,
     SoftNLL,
@@ -38,7 +38,7 @@ __all__ = [
 def mean_metrics(prefix: str) -> MetricCollection:
     """The cheap ones, for every epoch. Where a training diverges its predictions are NaN, and so are these scores: an error would hide why it ended."""
     kinds = {"soft_nll": SoftNLL, "hard_nll": HardNLL, "kl": KLDivergence, "soft_brier": SoftBrier, "accuracy": HardAccuracy}
-    return _collection({name: kind(nan_ok=True) for name, kind in kinds.items()}, prefix)
+    return ScoreCollection({name: kind(nan_ok=True) for name, kind in kinds.items()}, prefix)
 
 
 def every_metric(prefix: str) -> MetricCollection:
@@ -57,12 +57,13 @@ def every_metric(prefix: str) -> MetricCollection:
         "smooth_ece_annotators": SmoothECE(against="annotators"),
         "brier": BrierDecomposition(),
     }
-    return _collection(metrics, prefix)
+    return ScoreCollection(metrics, prefix)
 
 
 def every_score(probs: Values, target_probs: Values) -> dict[str, float]:
     """What `every_metric` computes, as a function of items that are all at hand. NaN where a score is not defined on them."""
-    given = as_tables(probs, target_probs)
+    model, people = as_tables(probs, target_probs)
+    given = (model.detach(), people.detach())
     scores = {
         "soft_nll": functional.soft_nll(*given),
         "hard_nll": functional.hard_nll(*given),
@@ -78,14 +79,3 @@ def every_score(probs: Values, target_probs: Values) -> dict[str, float]:
         **{f"brier_{name}": part for name, part in functional.brier_decomposition(*given)._asdict().items()},
     }
     return {name: float(value) for name, value in scores.items()}
-
-
-def _collection(metrics: dict[str, Metric], prefix: str) -> MetricCollection:
-    """Measures that keep all items share one copy of them. The groups are spelled out, because torchmetrics would otherwise join any two whose
-    state is equal after the first batch, as NLL and KL are on unanimous items."""
-    means = [metric for metric in metrics.values() if isinstance(metric, MeanOverItems)]
-    for metric in means[1:]:
-        metric.checks = False  # all are given the same tables, and the first is updated first
-    keeping = [name for name, metric in metrics.items() if isinstance(metric, AllItems)]
-    groups = [[name] for name in metrics if name not in keeping] + ([keeping] if keeping else [])
-    return MetricCollection(dict(metrics), prefix=prefix, compute_groups=groups)

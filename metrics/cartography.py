@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from errors import InputError
-from metrics import functional
-from metrics.inputs import Values, as_double, as_tensor
+from metrics import functional, per_item
+from metrics.inputs import Values, as_tensor, distributions_of_items
 
 TARGET, EXPECTED, CORRECT = range(3)  # the rows of a record
 CORRELATED = ("confidence", "variability", "expected_confidence", "expected_variability")
@@ -42,11 +42,12 @@ def item_values(probs: Values, annotators: Values, target_class: Values) -> Tens
     >>> item_values(torch.tensor([[0.7, 0.3], [0.7, 0.3]]), people, people.argmax(1)).float().tolist()
     [[0.69999..., 0.30000...], [0.69999..., 0.40000...], [1.0, 0.0]]
     """
-    model = as_double(probs)
-    target = as_tensor(target_class).expand(model.shape[:-1])[..., None]
-    return torch.stack(
-        [model.gather(-1, target)[..., 0], (model * as_double(annotators)).sum(-1), (model.argmax(-1, keepdim=True) == target)[..., 0]]
-    )
+    model, people = distributions_of_items({"probs": probs, "annotators": annotators})
+    target = as_tensor(target_class, "target_class").to(model.device)
+    classes, items = model.shape[-1], model.shape[:-1]
+    if target.is_floating_point() or target.shape != items[len(items) - target.ndim :] or not ((target >= 0) & (target < classes)).all():
+        raise InputError(f"target_class must hold whole numbers from 0 to {classes - 1}, one for each item of probs.")
+    return per_item.map_values(model, people, target.long())
 
 
 def data_map(runs: Sequence[np.ndarray], last: int | None = None) -> DataMap:

@@ -10,6 +10,7 @@ Both are vectors (tensors, numpy arrays or lists), one score per item, and a *hi
 import torch
 from torch import Tensor
 
+from errors import InputError, name_rows
 from metrics.inputs import Values, as_double
 
 
@@ -19,7 +20,7 @@ def auroc(inside: Values, outside: Values) -> Tensor:
     >>> auroc(torch.tensor([1.0, 1.0]), torch.tensor([1.0])).item()
     0.5
     """
-    known, foreign = as_double(inside).sort().values, as_double(outside)
+    known, foreign = _scores("inside", inside).sort().values, _scores("outside", outside)
     below, not_above = torch.searchsorted(known, foreign), torch.searchsorted(known, foreign, right=True)
     return (below + not_above).double().mean() / (2 * len(known))
 
@@ -33,7 +34,7 @@ def aupr(inside: Values, outside: Values) -> Tensor:
     >>> aupr(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2.5, 4.0])).item()  # (1/1 + 2/3) / 2
     0.8333333333333333
     """
-    known, foreign = as_double(inside).sort().values, as_double(outside).sort().values
+    known, foreign = _scores("inside", inside).sort().values, _scores("outside", outside).sort().values
     found = len(foreign) - torch.searchsorted(foreign, foreign)
     false_alarms = len(known) - torch.searchsorted(known, foreign)
     return (found.double() / (found + false_alarms)).mean()
@@ -48,7 +49,19 @@ def fpr95(inside: Values, outside: Values) -> Tensor:
     >>> fpr95(torch.arange(100.0), torch.tensor([50.0, 94.0, 95.0, 200.0])).item()
     0.5
     """
-    known = as_double(inside)
+    known, foreign = _scores("inside", inside), _scores("outside", outside)
     kept = -(-19 * len(known) // 20)  # 95 %, rounded up, in whole numbers
     threshold = known.kthvalue(kept).values
-    return (as_double(outside) <= threshold).double().mean()
+    return (foreign <= threshold).double().mean()
+
+
+def _scores(name: str, values: Values) -> Tensor:
+    scores = as_double(values, name)
+    if scores.ndim != 1 or not len(scores):
+        raise InputError(f"{name} has shape {list(scores.shape)}; it must be a vector of at least one score.")
+    finite = scores.isfinite()
+    if not finite.all():
+        raise InputError(
+            f"{name} has scores that are not finite numbers in {name_rows((~finite).nonzero()[:, 0].cpu().numpy())}; each item needs one."
+        )
+    return scores

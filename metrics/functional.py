@@ -1,7 +1,7 @@
 """How well predictions match annotators: pure functions of (probs, target_probs), both [N, K] with rows that sum to 1.
 
-They take torch tensors, numpy arrays or lists, and give torch tensors. Scores check that rows are distributions and say in one sentence what else they look
-like. Functions of each item (`entropy`, `item_…`) do not: packs give them the softmax of many members at once, [members, N, K].
+They take torch tensors, numpy arrays or lists, and give torch tensors. All check that rows are distributions and say in one sentence what else they look
+like. Functions of each item (`entropy`, `item_…`) also take many tables at once, [..., N, K]; `metrics.per_item` has them without the checks.
 
 >>> people = torch.tensor([[0.5, 0.5], [1.0, 0.0]])
 >>> kl_divergence(people, people).item()
@@ -15,7 +15,8 @@ import relplot
 import torch
 from torch import Tensor
 
-from metrics.inputs import Values, as_double, distributions
+from metrics import per_item
+from metrics.inputs import Values, as_double, distributions, distributions_of_items
 
 Outcome = Literal["majority", "annotators"]
 Kind = Literal["spearman", "pearson"]
@@ -23,25 +24,22 @@ Kind = Literal["spearman", "pearson"]
 
 def entropy(probs: Values) -> Tensor:
     """Entropy of each row, in nats. Summed in order of size, so that rows with the same probabilities tie exactly."""
-    return torch.special.entr(as_double(probs).sort(-1).values).sum(-1)
+    return per_item.entropy(*distributions_of_items({"probs": probs}))
 
 
 def item_nll(probs: Values, target_probs: Values) -> Tensor:
     """Cross-entropy of each row in nats. A predicted probability of 0 counts as the smallest positive float64 (708 nats)."""
-    log_probs = as_double(probs).clamp_min(torch.finfo(torch.float64).tiny).log()
-    return -(as_double(target_probs) * log_probs).sum(-1)
+    return per_item.nll(*_pair(probs, target_probs))
 
 
 def item_hard_nll(probs: Values, target_probs: Values) -> Tensor:
     """Cross-entropy of each row against its majority class alone (ties: lowest class number), in nats: what training on majority votes minimises."""
-    model = as_double(probs)
-    majority = as_double(target_probs).argmax(-1, keepdim=True).expand(*model.shape[:-1], 1)
-    return -model.gather(-1, majority)[..., 0].clamp_min(torch.finfo(torch.float64).tiny).log()
+    return per_item.hard_nll(*_pair(probs, target_probs))
 
 
 def item_kl(probs: Values, target_probs: Values) -> Tensor:
     """KL(annotators || model) of each row, in nats: 0 exactly where the model says what people said."""
-    return item_nll(probs, target_probs) - item_nll(target_probs, target_probs)
+    return per_item.kl(*_pair(probs, target_probs))
 
 
 def item_js(probs: Values, other_probs: Values) -> Tensor:
@@ -50,20 +48,21 @@ def item_js(probs: Values, other_probs: Values) -> Tensor:
     >>> item_js(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([[0.5, 0.5], [0.0, 1.0]])).tolist()  # equal; nothing in common
     [0.0, 0.6931471805599453]
     """
-    p, q = as_double(probs), as_double(other_probs)
-    middle = ((p + q) / 2).clamp_min(torch.finfo(torch.float64).tiny)  # 0 only where both are, and there nothing is added
-    return ((torch.special.xlogy(p, p / middle) + torch.special.xlogy(q, q / middle)).sum(-1) / 2).clamp_min(0)
+    return per_item.js(*distributions_of_items({"probs": probs, "other_probs": other_probs}))
 
 
 def item_brier(probs: Values, target_probs: Values) -> Tensor:
     """Squared distance of each row to the annotator distribution."""
-    return (as_double(probs) - as_double(target_probs)).square().sum(-1)
+    return per_item.brier(*_pair(probs, target_probs))
 
 
 def item_hit(probs: Values, target_probs: Values) -> Tensor:
-    """1 where the predicted class is the majority's (ties: lowest class number on both sides), else 0; NaN where the prediction is NaN."""
-    confidence, predicted = as_double(probs).max(-1)
-    return torch.where(confidence.isnan(), confidence, (predicted == as_double(target_probs).argmax(-1)).double())
+    """1 where the predicted class is the majority's (ties: lowest class number on both sides), else 0."""
+    return per_item.hit(*_pair(probs, target_probs))
+
+
+def _pair(probs: Values, target_probs: Values) -> list[Tensor]:
+    return distributions_of_items({"probs": probs, "target_probs": target_probs})
 
 
 def soft_nll(probs: Values, target_probs: Values) -> Tensor:
@@ -72,7 +71,7 @@ def soft_nll(probs: Values, target_probs: Values) -> Tensor:
     >>> soft_nll(torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])).item()  # log 2
     0.6931471805599453
     """
-    return item_nll(*distributions(probs, target_probs)).mean()
+    return per_item.nll(*distributions(probs, target_probs)).mean()
 
 
 def hard_nll(probs: Values, target_probs: Values) -> Tensor:
@@ -81,12 +80,12 @@ def hard_nll(probs: Values, target_probs: Values) -> Tensor:
     >>> hard_nll(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.9, 0.1]])).item()  # log 2
     0.6931471805599453
     """
-    return item_hard_nll(*distributions(probs, target_probs)).mean()
+    return per_item.hard_nll(*distributions(probs, target_probs)).mean()
 
 
 def kl_divergence(probs: Values, target_probs: Values) -> Tensor:
     """Mean KL(annotators || model)."""
-    return item_kl(*distributions(probs, target_probs)).mean()
+    return per_item.kl(*distributions(probs, target_probs)).mean()
 
 
 def soft_brier(probs: Values, target_probs: Values) -> Tensor:
@@ -95,18 +94,18 @@ def soft_brier(probs: Values, target_probs: Values) -> Tensor:
     >>> soft_brier(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.5, 0.5]])).item()
     0.5
     """
-    return item_brier(*distributions(probs, target_probs)).mean()
+    return per_item.brier(*distributions(probs, target_probs)).mean()
 
 
 def hard_accuracy(probs: Values, target_probs: Values) -> Tensor:
     """Share of items whose predicted class is the annotators' majority class."""
-    return item_hit(*distributions(probs, target_probs)).mean()
+    return per_item.hit(*distributions(probs, target_probs)).mean()
 
 
 def entropy_correlation(probs: Values, target_probs: Values, kind: Kind = "spearman") -> Tensor:
     """Correlation over items between the model's entropy and the annotators'. NaN where either is the same for all items."""
     model, people = distributions(probs, target_probs)
-    return correlation(entropy(model), entropy(people), kind)
+    return correlation(per_item.entropy(model), per_item.entropy(people), kind)
 
 
 def correlation(x: Values, y: Values, kind: Kind) -> Tensor:
@@ -138,7 +137,7 @@ def confidence_and_outcome(probs: Values, target_probs: Values, against: Outcome
     model, people = distributions(probs, target_probs)
     confidence, predicted = model.double().max(-1)
     if against == "majority":
-        return confidence, item_hit(model, people)
+        return confidence, per_item.hit(model, people)
     return confidence, people.double().gather(-1, predicted[:, None])[:, 0]
 
 
@@ -161,7 +160,7 @@ def binned_gap(confidence: Values, outcome: Values, bins: int) -> Tensor:
 def smooth_ece(probs: Values, target_probs: Values, against: Outcome = "majority") -> Tensor:
     """Smooth calibration error of the top class (Blasiok and Nakkiran 2023), by its authors' relplot: no bins to choose."""
     confidence, outcome = confidence_and_outcome(probs, target_probs, against)
-    return torch.as_tensor(relplot.smECE(confidence.cpu().numpy(), outcome.cpu().numpy()), dtype=torch.float64)
+    return torch.as_tensor(relplot.smECE(confidence.detach().cpu().numpy(), outcome.detach().cpu().numpy()), dtype=torch.float64)
 
 
 class BrierParts(NamedTuple):

@@ -6,7 +6,7 @@ errors.InputError: target_probs looks like counts, whole numbers that sum to up 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -42,23 +42,27 @@ def as_tensor(values: Values, name: str = "the input") -> Tensor:
     return torch.from_numpy(array.astype(np.float64 if array.dtype.kind == "f" else np.int64, order="C"))
 
 
-def as_double(values: Values) -> Tensor:
-    return as_tensor(values).double()
+def as_double(values: Values, name: str = "the input") -> Tensor:
+    return as_tensor(values, name).double()
+
+
+def as_floats(given: Mapping[str, Values], device: torch.device | None = None) -> list[Tensor]:
+    """All as floating point tensors. Only what is no tensor yet is brought to the device, or to that of the others."""
+    device = device or next((values.device for values in given.values() if isinstance(values, Tensor)), None)
+    tensors = [as_tensor(v, name) if isinstance(v, Tensor) else as_tensor(v, name).to(device) for name, v in given.items()]
+    return [tensor if tensor.is_floating_point() else tensor.double() for tensor in tensors]
 
 
 def as_tables(probs: Values, target_probs: Values, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-    """Both as floating point tables of one shape [N, K]. Only what is no tensor yet is brought to the device, or to that of the other."""
-    device = device or next((given.device for given in (probs, target_probs) if isinstance(given, Tensor)), None)
-    tables = []
-    for name, values in zip(NAMES, (probs, target_probs), strict=True):
-        table = as_tensor(values, name) if isinstance(values, Tensor) else as_tensor(values, name).to(device)
+    """Both as floating point tables of one shape [N, K]."""
+    model, people = as_floats(dict(zip(NAMES, (probs, target_probs), strict=True)), device)
+    for name, table in zip(NAMES, (model, people), strict=True):
         if table.ndim != 2 or table.shape[1] < 2:
             raise InputError(f"{name} has shape {list(table.shape)}; it must be a table [items, classes] of two classes or more.")
-        tables.append(table if table.is_floating_point() else table.double())
-    if tables[0].shape != tables[1].shape:
-        shapes = [list(table.shape) for table in tables]
-        raise InputError(f"probs has shape {shapes[0]} and target_probs {shapes[1]}; both must have the same items and classes.")
-    return tables[0], tables[1]
+    if model.shape != people.shape:
+        shapes = f"probs has shape {list(model.shape)} and target_probs {list(people.shape)}"
+        raise InputError(f"{shapes}; both must have the same items and classes.")
+    return model, people
 
 
 def distributions(probs: Values, target_probs: Values) -> tuple[Tensor, Tensor]:
@@ -69,20 +73,48 @@ def distributions(probs: Values, target_probs: Values) -> tuple[Tensor, Tensor]:
     return tables
 
 
+def distributions_of_items(given: Mapping[str, Values], nan_ok: bool = False) -> list[Tensor]:
+    """All as distributions over the last dimension, of one shape: [..., N, K] may stand beside [N, K]. There may be no items."""
+    tensors = as_floats(given)
+    for name, tensor in zip(given, tensors, strict=True):
+        if tensor.ndim == 0 or tensor.shape[-1] < 2:
+            raise InputError(f"{name} has shape {list(tensor.shape)}; its last dimension must hold two classes or more.")
+    largest = max((tensor.shape for tensor in tensors), key=len)
+    if any(tensor.shape != largest[len(largest) - tensor.ndim :] for tensor in tensors):
+        shapes = " and ".join(f"{name} of shape {list(tensor.shape)}" for name, tensor in zip(given, tensors, strict=True))
+        raise InputError(
+            f"{shapes} do not fit together; they must have the same items and classes, and one of them may have more dimensions in front."
+        )
+    for name, tensor in zip(given, tensors, strict=True):
+        check_one(name, tensor, nan_ok)
+    return [tensor.expand(largest) for tensor in tensors]
+
+
 def check_rows(number: float) -> None:
     if not number:
         raise InputError("probs and target_probs have no rows; a score needs at least one item.")
 
 
 def check(probs: Tensor, target_probs: Tensor, nan_ok: bool = False) -> None:
-    """Look at both tables and refuse what is no distribution. Three numbers of each tell whether a closer look is needed."""
-    for name, table in zip(NAMES, (probs, target_probs), strict=True):
-        sums = table.sum(-1, dtype=torch.float64)
-        least, most = sums.aminmax()
-        if least.item() - 1 >= -TOLERANCE and most.item() - 1 <= TOLERANCE and table.amin().item() >= 0:
-            continue  # no comparison holds of NaN
-        sound = ((sums - 1).abs() <= TOLERANCE) & (table.amin(-1) >= 0)
-        _refuse(name, evidence(table).tolist(), f" in {name_rows((~sound).nonzero()[:, 0].cpu().numpy())}", nan_ok)
+    """Look at both tables and refuse what is no distribution; `nan_ok` lets predictions of NaN pass."""
+    check_one("probs", probs, nan_ok)
+    check_one("target_probs", target_probs)
+
+
+def check_one(name: str, table: Tensor, nan_ok: bool = False) -> None:
+    """Three numbers tell whether a closer look is needed."""
+    if not table.numel():
+        return
+    sums = table.sum(-1, dtype=torch.float64)
+    least, most = sums.aminmax()
+    if least.item() - 1 >= -TOLERANCE and most.item() - 1 <= TOLERANCE and table.amin().item() >= 0:
+        return  # no comparison holds of NaN
+    wrong = ((sums - 1).abs() > TOLERANCE) | (table.amin(-1) < 0) | sums.isnan()
+    if nan_ok:
+        wrong &= ~table.isnan().any(-1)
+    if wrong.any():
+        where = f" in {name_rows(wrong.nonzero()[:, 0].cpu().numpy())}" if table.ndim == 2 else ""
+        _refuse(name, evidence(table[~table.isnan().any(-1)] if nan_ok else table).tolist(), where)
 
 
 def evidence(table: Tensor) -> Tensor:
@@ -96,12 +128,13 @@ def evidence(table: Tensor) -> Tensor:
 def check_evidence(both: Tensor, nan_ok: bool = False) -> None:
     """The same as `check` after the fact, by the `evidence` of all that was seen of probs and of target_probs."""
     for name, found in zip(NAMES, both.tolist(), strict=True):
-        _refuse(name, found, "", nan_ok)
+        if not (nan_ok and name == "probs" and math.isnan(found[2])):  # a model that diverged
+            _refuse(name, found, "")
 
 
-def _refuse(name: str, found: Sequence[float], where: str, nan_ok: bool) -> None:
+def _refuse(name: str, found: Sequence[float], where: str) -> None:
     lowest, least, most, fraction = -found[0], -found[1], found[2], found[3]
-    if most == -math.inf or (nan_ok and name == "probs" and math.isnan(most)):  # nothing was seen, or a model that diverged
+    if most == -math.inf:  # nothing was seen
         return
     if not all(map(math.isfinite, found)):
         raise InputError(f"{name} has values that are not finite numbers{where}; {RIGHT}.")

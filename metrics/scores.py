@@ -9,16 +9,20 @@ Tensors, numpy arrays and lists are taken, and what is no distribution is refuse
 0.6931471805599453
 """
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torchmetrics import Metric
+from torchmetrics import Metric, MetricCollection
 from torchmetrics.utilities import dim_zero_cat
 
-from metrics import functional
+from metrics import functional, per_item
 from metrics.inputs import Values, as_tables, check, check_evidence, check_rows, evidence
+
+_LOOKS: ContextVar[list[Tensor | None] | None] = ContextVar("what was seen of the tables that a collection gives its scores", default=None)
 
 
 class MeanOverItems(Metric):
@@ -29,7 +33,6 @@ class MeanOverItems(Metric):
     total: Tensor
     items: Tensor
     seen: Tensor
-    checks = True  # False where a metric beside this one in a collection checks the same tables
 
     def __init__(self, nan_ok: bool = False):
         """
@@ -46,13 +49,22 @@ class MeanOverItems(Metric):
         tables = as_tables(probs, target_probs, self.device)
         if not len(tables[0]):
             return
-        if self.checks and self.device.type == "cpu" and not self.distributed_available_fn():
-            check(*tables, nan_ok=self.nan_ok)
-        elif self.checks:
-            self.seen = torch.maximum(self.seen, torch.stack([evidence(table) for table in tables]))
+        looks = _LOOKS.get()
+        if looks is None:
+            looks = []
+        if not looks:
+            looks.append(self._look(*tables))
+        if looks[0] is not None:
+            self.seen = torch.maximum(self.seen, looks[0])
         scores = type(self).of_item(*tables)
         self.total += scores.sum()
         self.items += len(scores)
+
+    def _look(self, probs: Tensor, target_probs: Tensor) -> Tensor | None:
+        """Refuse tables that are no distributions, or where that would mean to wait, keep what tells so."""
+        if self.device.type == "cpu" and not self.distributed_available_fn():
+            return check(probs, target_probs, nan_ok=self.nan_ok)
+        return torch.stack([evidence(probs), evidence(target_probs)])
 
     def compute(self) -> Tensor:
         check_rows(self.items.item())
@@ -63,31 +75,31 @@ class MeanOverItems(Metric):
 class SoftNLL(MeanOverItems):
     """Mean cross-entropy between annotators and model, in nats."""
 
-    of_item = functional.item_nll
+    of_item = per_item.nll
 
 
 class HardNLL(MeanOverItems):
     """Mean cross-entropy against the majority class, in nats."""
 
-    of_item = functional.item_hard_nll
+    of_item = per_item.hard_nll
 
 
 class KLDivergence(MeanOverItems):
     """Mean KL(annotators || model), in nats."""
 
-    of_item = functional.item_kl
+    of_item = per_item.kl
 
 
 class SoftBrier(MeanOverItems):
     """Mean squared distance to the annotator distribution."""
 
-    of_item = functional.item_brier
+    of_item = per_item.brier
 
 
 class HardAccuracy(MeanOverItems):
     """Share of items whose predicted class is the majority's."""
 
-    of_item = functional.item_hit
+    of_item = per_item.hit
 
 
 class AllItems(Metric):
@@ -155,3 +167,30 @@ class BrierDecomposition(AllItems):
     def compute(self) -> dict[str, Tensor]:
         parts = functional.brier_decomposition(*super().compute(), self.bins)
         return {f"brier_{name}": part for name, part in parts._asdict().items()}
+
+
+class ScoreCollection(MetricCollection):
+    """Scores of the same tables, which are looked at once for all of them. A score that is taken out of it looks by itself."""
+
+    def __init__(self, metrics: Mapping[str, Metric], prefix: str):
+        """Measures that keep all items share one copy of them. The groups are spelled out, because torchmetrics would otherwise join any two whose
+        state is equal after the first batch, as NLL and KL are on unanimous items."""
+        keeping = [name for name, metric in metrics.items() if isinstance(metric, AllItems)]
+        groups = [[name] for name in metrics if name not in keeping] + ([keeping] if keeping else [])
+        super().__init__(dict(metrics), prefix=prefix, compute_groups=groups)
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        with self._one_look():
+            super().update(*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        with self._one_look():
+            return super().forward(*args, **kwargs)
+
+    @contextmanager
+    def _one_look(self) -> Iterator[None]:
+        before = _LOOKS.set([])
+        try:
+            yield
+        finally:
+            _LOOKS.reset(before)

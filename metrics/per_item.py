@@ -1,0 +1,55 @@
+"""Functions of each item, of tensors whose last dimension holds distributions. Nothing is checked here: they are for what was checked before, and for what
+this project's own models say, which may be the softmax [members, N, K] of a whole pack and NaN where one of them diverged.
+
+`metrics.functional` and `metrics.cartography` have the same functions for everybody else: those look at what they are given.
+
+>>> brier(torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([[0.5, 0.5], [0.5, 0.5]])).tolist()
+[0.5, 0.0]
+"""
+
+import torch
+from torch import Tensor
+
+TINY = torch.finfo(torch.float64).tiny
+
+
+def entropy(probs: Tensor) -> Tensor:
+    return torch.special.entr(probs.double().sort(-1).values).sum(-1)
+
+
+def nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+    return -(target_probs.double() * probs.double().clamp_min(TINY).log()).sum(-1)
+
+
+def hard_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+    model = probs.double()
+    majority = target_probs.double().argmax(-1, keepdim=True).expand(*model.shape[:-1], 1)
+    return -model.gather(-1, majority)[..., 0].clamp_min(TINY).log()
+
+
+def kl(probs: Tensor, target_probs: Tensor) -> Tensor:
+    return nll(probs, target_probs) - nll(target_probs, target_probs)
+
+
+def js(probs: Tensor, other_probs: Tensor) -> Tensor:
+    p, q = probs.double(), other_probs.double()
+    middle = ((p + q) / 2).clamp_min(TINY)  # 0 only where both are, and there nothing is added
+    return ((torch.special.xlogy(p, p / middle) + torch.special.xlogy(q, q / middle)).sum(-1) / 2).clamp_min(0)
+
+
+def brier(probs: Tensor, target_probs: Tensor) -> Tensor:
+    return (probs.double() - target_probs.double()).square().sum(-1)
+
+
+def hit(probs: Tensor, target_probs: Tensor) -> Tensor:
+    confidence, predicted = probs.double().max(-1)
+    return torch.where(confidence.isnan(), confidence, (predicted == target_probs.double().argmax(-1)).double())
+
+
+def map_values(probs: Tensor, annotators: Tensor, target_class: Tensor) -> Tensor:
+    """What `metrics.cartography.item_values` gives."""
+    model = probs.double()
+    target = target_class.expand(model.shape[:-1])[..., None]
+    return torch.stack(
+        [model.gather(-1, target)[..., 0], (model * annotators.double()).sum(-1), (model.argmax(-1, keepdim=True) == target)[..., 0]]
+    )
