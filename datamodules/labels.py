@@ -1,5 +1,6 @@
 """Labels as people see them: what is printed of them, and which of them could be taken for each other."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,6 +18,13 @@ _GREEK = (
     "ABEZHIKMNOPTYXovi",
 )
 _OTHERS = ("\u0131\u0251\u0261", "iag")
+# What takes room and shows nothing, besides what Python calls a space: fillers of Hangul and Khitan, Braille without dots, a note without a head, and so on.
+_BLANK = re.compile("[\u115f\u1160\u2800\u3164\uffa0\U00013441\U00013442\U00016fe4\U0001d159]")
+# What takes no room: Unicode's default-ignorable characters, some of which are marks, as accents are, but show nothing.
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff0-\ufff8"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _LATIN = {ord(like): letter for there, here in (_CYRILLIC, _GREEK, _OTHERS) for like, letter in zip(there, here, strict=True)}
 
 
@@ -34,7 +42,11 @@ def printed(name: str, longest: int = LONGEST) -> str:
 
 def escaped(text: str) -> str:
     """Letters that no terminal shows, or that it obeys, by their numbers."""
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    return "".join(letter if _shows(letter) else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _shows(letter: str) -> bool:
+    return letter.isprintable() and not _BLANK.match(letter) and not _IGNORABLE.match(letter)
 
 
 class LookAlikes(NamedTuple):
@@ -46,7 +58,9 @@ class LookAlikes(NamedTuple):
 
     def __str__(self) -> str:
         names = (self.first, self.second)
-        if self.differ_in == LETTERS:  # or both would look the same here, too
+        if self.differ_in == LETTERS or unicodedata.normalize("NFKC", names[0]) == unicodedata.normalize(
+            "NFKC", names[1]
+        ):  # or both would look the same here, too
             names = tuple(name.encode("unicode_escape").decode() for name in names)
         return f"'{printed(names[0])}' and '{printed(names[1])}' ({self.differ_in})"
 
@@ -67,7 +81,7 @@ def look_alikes(names: Sequence[str]) -> list[LookAlikes]:
 
 
 def _as_seen(name: str) -> str:
-    return _without_blanks(_with_width(unicodedata.normalize("NFKC", name)).translate(_LATIN).casefold())
+    return _without_blanks(unicodedata.normalize("NFKC", _with_width(name)).translate(_LATIN).casefold())
 
 
 def _difference(one: str, other: str) -> str:
@@ -80,9 +94,10 @@ def _difference(one: str, other: str) -> str:
 
 
 def _without_blanks(name: str) -> str:
-    return "".join(name.split())
+    return "".join(_BLANK.sub(" ", name).split())
 
 
 def _with_width(name: str) -> str:
-    """Without what takes no room: joiners, marks of direction, and choices between forms of a character."""
-    return "".join(letter for letter in name if unicodedata.category(letter) != "Cf" and not "\ufe00" <= letter <= "\ufe0f")
+    """Without what takes no room: joiners, marks of direction, choices between forms of a character, commands to a terminal."""
+    shown = _IGNORABLE.sub("", name)
+    return "".join(letter for letter in shown if unicodedata.category(letter) not in ("Cf", "Cc") or letter.isspace())

@@ -11,7 +11,7 @@ from datamodules import VoteDataModule
 from datamodules.account import Account
 from datamodules.agreement import FAR, FEWEST, RARE, annotator_records, far_below, krippendorff_alpha, one_label_only
 from datamodules.duplicates import first_equal
-from datamodules.labels import escaped, look_alikes, printed
+from datamodules.labels import LookAlikes, escaped, look_alikes, printed
 from datamodules.mapped import MappedInputs
 from errors import name_rows, name_some
 from studies.build import build
@@ -19,7 +19,7 @@ from studies.configuration import resolve
 
 WIDTH = 40  # of the longest bar
 MOST_BARS = 12  # of one histogram
-MOST_CLASSES = 20  # that are listed one by one
+MOST_CLASSES = 20  # that are listed one by one, as are annotators and pairs
 
 
 def describe_command(options: list[str]) -> None:
@@ -32,17 +32,14 @@ def describe(data: VoteDataModule) -> Iterator[str]:
     """What there is to say about a dataset, line by line."""
     account = data.account()
     labels = data.class_names or tuple(map(str, range(data.num_classes)))
-    votes, names = account.votes, tuple(map(printed, labels))
+    votes, names = account.votes, tuple(f"'{printed(label)}'" for label in labels)
     crowd = "SIMULATED annotators" if data.simulated else "not marked as simulated"
     yield f"{data.name}: {votes.source}"
     yield _line("annotators", crowd)
     yield _line("items", f"{len(votes) + len(account.unvoted):,}, {_kind(account.items)}")
     yield _line("without votes", _named(account.unvoted, "they cannot be trained on") if len(account.unvoted) else "none")
     yield _line("classes", f"{len(names)}: {name_some(names, shown=MOST_CLASSES)}")
-    if alike := look_alikes(labels):
-        yield _line(
-            "LOOK ALIKE", f"{name_some([str(pair) for pair in alike[:4]], len(alike))}: count them as one in the file, if they are one"
-        )
+    yield from _of_look_alikes(look_alikes(labels))
     yield from _of_votes(account)
     yield from _of_classes(votes.float_probs().mean(0, dtype=np.float64) if votes.counts is None else _shares(votes.counts), names)
     yield _line(
@@ -54,6 +51,14 @@ def describe(data: VoteDataModule) -> Iterator[str]:
     yield _line("agreement", _agreement(account))
     yield from _of_duplicates(account)
     yield from _of_annotators(account, names)
+
+
+def _of_look_alikes(alike: Sequence[LookAlikes]) -> Iterator[str]:
+    if alike:
+        yield _line("LOOK ALIKE", f"{len(alike):,} pair(s) of classes: count them as one in the file, if they are one")
+        yield from (f"  {pair}" for pair in alike[:MOST_CLASSES])
+    if len(alike) > MOST_CLASSES:
+        yield f"  and {len(alike) - MOST_CLASSES:,} more"
 
 
 def _of_votes(account: Account) -> Iterator[str]:

@@ -19,12 +19,21 @@ from datamodules.labels import _LATIN, look_alikes, printed
         ("yes", "\u202eyes", "characters without width"),
         ("yes", "y\u00ades", "characters without width"),
         ("\u2764", "\u2764\ufe0f", "characters without width"),
+        ("no", "n\u034fo", "characters without width"),
+        ("no", "no\U000e0101", "characters without width"),
+        ("no", "n\u180bo\u180f", "characters without width"),
+        ("no", "no\x07", "characters without width"),
+        ("no", "no\u3164", "blanks"),
+        ("not sure", "not\u2800sure", "blanks"),
+        ("not sure", "not\uffa0sure\u115f\u1160", "blanks"),
+        ("Kelvin", "\u212aelvin", "case"),
         ("yes", " YES\u200b", "blanks, case or characters without width"),
         ("cat", "c\u0430t", "look-alike letters"),
         ("No", "N\u03bf", "look-alike letters"),
         ("yes", "\uff59es", "look-alike letters"),
         ("caf\u00e9", "cafe\u0301", "look-alike letters"),
         ("O", "\u043e", "look-alike letters"),
+        ("caf\u00e9", "cafe\u034f\u0301", "look-alike letters"),
     ],
 )
 def test_pairs_that_a_person_takes_for_one(first: str, second: str, differ_in: str):
@@ -55,6 +64,20 @@ def test_the_letters_are_of_other_alphabets_and_look_like_what_they_stand_for():
         assert latin.isascii()
         assert unicodedata.name(latin).startswith("LATIN")
         assert chr(like).isupper() == latin.isupper()
+
+
+NOTHING_TO_SEE = "\xad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u180f\u200b\u200f\u202e\u2060\u2065\u2800\u3164\ufe0f\ufeff\uffa0\ufff8\U0001d159\U0001d173\U000e0100"
+
+
+@pytest.mark.parametrize("letter", NOTHING_TO_SEE)
+def test_what_shows_nothing_is_printed_by_its_number_and_found(letter: str):
+    assert printed(f"n{letter}o") == f"n{letter.encode('unicode_escape').decode()}o"
+    assert len(look_alikes(["no", f"n{letter}o", f"no{letter}"])) == 2
+
+
+@pytest.mark.parametrize("name", ["caf\u00e9", "cafe\u0301", "na\u0308ive", "\u65e5\u672c", "\ud55c", "\u28ff", "\u0928\u0940"])
+def test_what_shows_is_printed_as_it_is(name: str):
+    assert printed(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "yes", "\x1b[2J\x07", "\u202eabc", "a\nb", "x" * 10**7, "\x00" * 10**6, "\U0010ffff" * 100])

@@ -1,6 +1,7 @@
 """`describe` as a user sees it: what was understood of the votes, for a dataset of this project and for one's own."""
 
 import csv
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ def test_ones_own_votes_are_described_with_all_that_is_wrong_with_them(folder: P
     found = lines_of(said)
     assert found["items"] == "41, texts"
     assert found["without votes"] == "1 items (i40); they cannot be trained on"
-    assert found["classes"] == "3: no, unsure, yes"
+    assert found["classes"] == "3: 'no', 'unsure', 'yes'"
     assert found["votes"] == "321 by 8 annotators, read from one row per vote"
     assert found["votes per item"] == "8 to 9, mean 8.03"
     assert found["duplicates"] == "1 items equal an earlier one: i7 = i3"
@@ -55,7 +56,7 @@ def test_ones_own_votes_are_described_with_all_that_is_wrong_with_them(folder: P
     assert found["suspicious"].startswith("2 of 8 annotators")
     assert found["annotators"] == "not marked as simulated"
     assert "    Max: 0." in said
-    assert "    Zoe: yes in all of 40 votes" in said
+    assert "    Zoe: 'yes' in all of 40 votes" in said
     assert not (folder / "runs").exists()
 
 
@@ -90,11 +91,32 @@ def test_labels_that_a_terminal_would_obey_or_a_person_confuse(tmp_path: Path, c
     said = capsys.readouterr().out
     assert all(line.isprintable() for line in said.splitlines())
     assert r"\x1b[2J" in said
-    alike = lines_of(said)["LOOK ALIKE"]
-    assert alike == (
-        r"'No ' and 'no' (blanks, case or characters without width), 'yes' and 'yes\u200b' (characters without width), "
-        r"'yes' and 'y\u0435s' (look-alike letters): count them as one in the file, if they are one"
-    )
+    assert lines_of(said)["LOOK ALIKE"] == "3 pair(s) of classes: count them as one in the file, if they are one"
+    assert lines_after(said, "LOOK ALIKE") == [
+        "'No ' and 'no' (blanks, case or characters without width)",
+        r"'yes' and 'yes\u200b' (characters without width)",
+        r"'yes' and 'y\u0435s' (look-alike letters)",
+    ]
+    assert any(line.startswith("'No ' ") for line in lines_after(said, "class shares"))
+
+
+def lines_after(text: str, name: str) -> list[str]:
+    """The indented lines below the line of this name."""
+    lines = text.splitlines()
+    below = lines[1 + next(place for place, line in enumerate(lines) if line.startswith(name)) :]
+    return [line.strip() for line in takewhile(lambda line: line.startswith("  "), below)]
+
+
+@pytest.mark.parametrize(("pairs", "more"), [(5, []), (20, []), (25, ["and 5 more"])])
+def test_pairs_that_look_alike_are_all_listed_up_to_twenty(pairs: int, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture):
+    labels = [name for number in range(pairs) for name in (f"class{number:02d}", f"class{number:02d} ")]
+    rows = {"item": [f"i{n}" for n in range(len(labels))], "annotator": ["Ann"] * len(labels), "label": labels, "text": labels}
+    pq.write_table(pa.table(rows), tmp_path / "own.parquet")
+    main(["describe", *long_options(tmp_path)])
+    said = capsys.readouterr().out
+    expected = [f"'class{number:02d}' and 'class{number:02d} ' (blanks)" for number in range(min(pairs, 20))]
+    assert lines_after(said, "LOOK ALIKE") == [*expected, *more]
+    assert lines_of(said)["classes"].startswith(f"{2 * pairs}: 'class00', 'class00 ', 'class01', ")
 
 
 @pytest.mark.parametrize("column", ["label", "item", "annotator", "text"])
