@@ -28,8 +28,7 @@ class JobServer:
 
     def start(self, job: Path) -> None:
         if self._process is None:
-            command = [sys.executable, "-P", "-m", SERVER, str(os.getpid())]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment, bufsize=0)
+            self._process = open_server(self._environment)
             os.set_blocking(self._process.stdout.fileno(), False)  # pyright: ignore[reportOptionalMemberAccess]
         self._going.add(job)
         with suppress(BrokenPipeError):  # a server that has died is seen by `ended`
@@ -56,6 +55,12 @@ class JobServer:
             with self._process as process:  # closes its pipes and waits for its end
                 process.kill()
         self._process, self._said = None, b""
+
+
+def open_server(environment: dict[str, str]) -> subprocess.Popen:
+    """Start the process that forks for every job; it ends with this one."""
+    command = [sys.executable, "-P", "-m", SERVER, str(os.getpid())]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0)
 
 
 def import_path() -> str:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from datamodules import CIFAR10H, POPQUORN, ChaosNLI, mnist, simulated_soft_digi
 from datamodules.cifar10h import RECORD
 from datamodules.corpora.difficulty import Regions
 from datamodules.corpora.options import CorpusOptions, Interpolation, SourceOptions
+from studies import job_server
+from tests import processes
 from tests.devices.both import OPTIONS, Trained, cli, read_run, start, write_callbacks
 
 # The same examples each time, whatever was found before, and as much time for each as it takes.
@@ -31,6 +34,14 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("PLURALITY_DATA is not set, so the published data is not at hand")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def forked_jobs() -> Iterator[None]:
+    """Studies that a test runs in its own process start their jobs without the time that imports take."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(job_server, "open_server", processes.ForkedJobServer)
+        yield
 
 
 def write_cifar(root: Path, items: int = 60) -> Path:

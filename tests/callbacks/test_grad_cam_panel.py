@@ -1,8 +1,6 @@
 """The panel of Grad-CAM maps as a user gets it: which items, which class, what is said of them, and mistakes told in one sentence."""
 
 import json
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from datamodules import CIFAR10H, Digits
 from errors import InputError
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import LeNet, ResNet18, SimpleFFN
-from tests.waiting import HANGS
+from tests import processes
 
 ROOT = Path(__file__).parents[2]
 QUICK = [
@@ -146,6 +144,6 @@ def test_a_tested_run_gets_its_panel_also_from_two_processes(tmp_path: Path):
     alone = image.imread(panel)
     panel.unlink()
     ddp = ["--trainer.devices", "2", "--trainer.strategy", "ddp"]
-    done = subprocess.run([sys.executable, ROOT / "cli.py", "test", *options, *PROBE, *ddp], capture_output=True, text=True, timeout=HANGS)
+    done = processes.run(["test", *options, *PROBE, *ddp])
     assert done.returncode == 0, done.stderr[-2000:]
     np.testing.assert_allclose(image.imread(panel), alone, atol=2 / 255)  # shares are convolved in other batches, so last bits may differ

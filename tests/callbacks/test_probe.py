@@ -1,8 +1,6 @@
 """What all probes promise: the model is left exactly as it was, in a run of its own and in a pack (over several processes: tests/devices)."""
 
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ from cli import main
 from datamodules import Digits
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import LeNet
+from tests import processes
 from tests.callbacks.patches import write_noise
 
 ROOT = Path(__file__).parents[2]
@@ -138,7 +137,7 @@ def test_a_packed_member_is_examined_as_if_it_had_been_alone(trained: tuple[Path
     study |= {"options": {"trainer.max_epochs": 1, "data.batch_size": 101}, "grids": {"main": {"seed_everything": [0, 1]}}}
     path = tmp_path / "study.yaml"
     path.write_text(yaml.safe_dump(study))
-    subprocess.run([sys.executable, ROOT / "cli.py", "study", "run", path, "--runs", tmp_path / "runs"], check=True, capture_output=True)
+    processes.run(["study", "run", path, "--runs", tmp_path / "runs"], check=True)
     packed, alone = read_results(tmp_path / "runs" / run.name), read_results(run)
     assert packed
     assert alone

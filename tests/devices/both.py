@@ -12,6 +12,7 @@ import pytest
 import torch
 import yaml
 
+from tests import processes
 from tests.callbacks.patches import write_noise
 from tests.waiting import HANGS
 
@@ -69,7 +70,10 @@ def write_callbacks(folder: Path, probes: Collection[str] = ()) -> Path:
 def start(*command: str | Path) -> None:
     """Run a command from the project's folder, one thread in each of its processes, and show what it said where it fails."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=HANGS, cwd=ROOT, env=environment)
+    if [*command[:2]] == cli():
+        done = processes.run(command[2:], env=environment)
+    else:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=HANGS, cwd=ROOT, env=environment)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
 
 

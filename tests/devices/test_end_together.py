@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
 from tests.devices.both import OPTIONS, ROOT, cli
 from tests.devices.test_launchers import DDP, TORCHRUN
 from tests.waiting import HANGS, until
@@ -30,7 +31,12 @@ def failing(starter: list[str], folder: Path, **environment: str) -> tuple[int, 
     options = [*OPTIONS, "--data", "tests.devices.mistaken_digits.MistakenDigits", *DDP, "--trainer.default_root_dir", str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
     with open(folder / "said", "w") as said:
-        command = subprocess.Popen([*starter, "fit", *options], stdout=said, stderr=said, cwd=ROOT, env=environment, start_new_session=True)
+        if starter == cli():
+            command = processes.Process(["fit", *options], env=environment, stdout=said, stderr=said)
+        else:
+            command = subprocess.Popen(
+                [*starter, "fit", *options], stdout=said, stderr=said, cwd=ROOT, env=environment, start_new_session=True
+            )
         code = command.wait(HANGS)
     until(lambda: not left_of(command.pid))
     return code, [line for line in (folder / "said").read_text().splitlines() if not line.startswith("Initializing distributed")]

@@ -1,8 +1,6 @@
 """What a study would cost, from some of its own steps."""
 
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from datamodules import Digits
 from studies.calibration import calibrate
 from studies.cost import forward_flops, training_batches
 from studies.study import Study
+from tests import processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,7 +77,6 @@ def test_plan_says_what_was_measured(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_calibrating_a_run_is_a_mistake(tmp_path: Path):
-    command = [sys.executable, "cli.py", "study", "run", str(study(tmp_path)), "--calibrate", "--runs", str(tmp_path / "runs")]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    ended = processes.run(["study", "run", study(tmp_path), "--calibrate", "--runs", tmp_path / "runs"])
     assert ended.returncode != 0
     assert ended.stderr.strip().splitlines()[-1] == "error: --calibrate is for plan, not for run."

@@ -22,6 +22,7 @@ from studies.configuration import resolve
 from studies.identity import earlier_names
 from studies.runs import best_checkpoint, checkpoint_to_continue, last_checkpoint
 from studies.steps_left import steps_left
+from tests import processes
 from tests.studies.test_exact_resume import content, differences
 
 ROOT = Path(__file__).parents[2]
@@ -244,7 +245,11 @@ def start(words: list[str]) -> subprocess.Popen:
     )
 
 
-def wait_until(process: subprocess.Popen, there) -> None:
+def fork(words: list[str]) -> processes.Process:
+    return processes.Process(words, env={**os.environ, "PYTHONWARNINGS": "ignore"}, stderr=subprocess.STDOUT)
+
+
+def wait_until(process: subprocess.Popen | processes.Process, there) -> None:
     """Until something is there; a process that ends before it is a failure, and so are ten minutes."""
     end = time.monotonic() + 600
     while not there():
@@ -254,12 +259,13 @@ def wait_until(process: subprocess.Popen, there) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "name"),
-    [(signal.SIGTERM, 143, "SIGTERM"), pytest.param(signal.SIGINT, 130, "Ctrl-C", marks=pytest.mark.long)],
+    ("begin", "number", "code", "name"),
+    [(fork, signal.SIGTERM, 143, "SIGTERM"), pytest.param(start, signal.SIGINT, 130, "Ctrl-C", marks=pytest.mark.long)],
+    ids=["SIGTERM", "Ctrl-C"],
 )
-def test_a_signal_ends_a_fit_with_its_code_and_one_line(tmp_path: Path, number: int, code: int, name: str):
+def test_a_signal_ends_a_fit_with_its_code_and_one_line(tmp_path: Path, begin, number: int, code: int, name: str):
     words = options(tmp_path, "--trainer.max_epochs", "100000")
-    fit = start(["fit", *words])
+    fit = begin(["fit", *words])
     wait_until(fit, lambda: any(tmp_path.glob("*/checkpoints/last.ckpt")))
     fit.send_signal(number)
     output, _ = fit.communicate(timeout=600)

@@ -15,10 +15,12 @@ import yaml
 from callbacks.results import read_results
 from cli import main
 from kept_files import SUFFIX
+from tests import processes
 from tests.waiting import HANGS, until
 
 ROOT = Path(__file__).parents[2]
 DIGITS = str(ROOT / "configs/digits.yaml")
+pytestmark = pytest.mark.usefixtures("forked_jobs")
 ALONE = {"model.network": "LeNet", "trainer.gradient_clip_val": 1000.0}  # clipping has no packed form
 
 
@@ -29,8 +31,12 @@ def write_study(folder: Path, epochs: int = 3, **content) -> Path:
     return path
 
 
+def words(study: Path, runs: Path) -> list[str]:
+    return ["study", "run", str(study), "--runs", str(runs)]
+
+
 def command(study: Path, runs: Path) -> list[str]:
-    return [sys.executable, str(ROOT / "cli.py"), "study", "run", str(study), "--runs", str(runs)]
+    return [sys.executable, str(ROOT / "cli.py"), *words(study, runs)]
 
 
 def results(runs: Path) -> dict[str, str]:
@@ -42,7 +48,7 @@ def results(runs: Path) -> dict[str, str]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight runs of a study: two deliveries, two lengths, two seeds."""
     folder = tmp_path_factory.mktemp("study")
-    subprocess.run(command(write_study(folder), folder / "runs"), check=True, timeout=HANGS, capture_output=True)
+    processes.run(words(write_study(folder), folder / "runs"), check=True)
     return folder
 
 
@@ -145,14 +151,15 @@ def test_a_run_that_diverges_alone_fails_as_it_does_in_a_pack_and_is_not_tried_a
 
 def test_two_processes_on_one_study_take_turns(tmp_path: Path):
     study, runs, said = write_study(tmp_path), tmp_path / "runs", tmp_path / "said"
-    first = subprocess.Popen(command(study, runs), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    first = processes.Process(words(study, runs))
     until(lambda: list(runs.glob(".studies/small/*.json")))  # it has begun
     first.send_signal(signal.SIGSTOP)  # however fast its jobs are, it has not ended before the other has started
     with open(said, "w") as output:
-        second = subprocess.Popen(command(study, runs), stdout=output, stderr=output)
+        second = processes.Process(words(study, runs), stdout=output, stderr=output)
     until(lambda: "which runs this study, since" in said.read_text())
     first.send_signal(signal.SIGCONT)
-    assert [process.wait(HANGS) for process in (first, second)] == [0, 0]
+    first.communicate()
+    assert [process.wait() for process in (first, second)] == [0, 0]
     assert len(results(runs)) == 8
 
 
@@ -169,13 +176,13 @@ def tiny_disk(tmp_path: Path):
 
 def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path: Path, tiny_disk: Path):
     study = write_study(tmp_path, grids={"main": {"seed_everything": [0, 1]}}, options={"trainer.max_epochs": 1})
-    done = subprocess.run(command(study, tiny_disk), capture_output=True, text=True, timeout=HANGS)
+    done = processes.run(words(study, tiny_disk))
     assert done.returncode == 1
     assert "No space left on device" in done.stdout + done.stderr
     assert len(results(tiny_disk)) < 2
     assert all(read_results(path.parent) for path in tiny_disk.glob("*/results.json"))
     subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
-    subprocess.run(command(study, tiny_disk), check=True, timeout=HANGS, capture_output=True)
+    processes.run(words(study, tiny_disk), check=True)
     assert len(results(tiny_disk)) == 2
 
 

@@ -193,7 +193,7 @@ OPTIONS = {"trainer.callbacks": CALLBACKS, "model.scheduler": PLATEAU, "model.ne
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory, forked_jobs: None) -> Path:
     """Both stages of a small study on real digits; a third of its cells diverge."""
     folder = tmp_path_factory.mktemp("two")
     grid = {"labels": LABELS, "model.optimizer.init_args.lr": [1e30, 0.01, 0.001], "trainer.max_epochs": [2, 9]}

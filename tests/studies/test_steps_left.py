@@ -13,6 +13,7 @@ from studies.steps_left import steps_left
 from studies.study import Study
 from tests.studies.test_launch import ALONE, write_study
 
+pytestmark = pytest.mark.usefixtures("forked_jobs")
 DYNAMICS = {"trainer.callbacks": [{"class_path": "callbacks.TrainingDynamics"}]}
 
 

@@ -1,0 +1,144 @@
+"""Processes that run `cli.py` without the ten seconds of a core that its imports take: forked from one that has made the imports and computed nothing.
+
+Each is a true process with a pid, signals, an exit code, a session, a working folder, an environment and output of its own. What depends on how
+Python itself is started (paths, imports, options) is tested on `python cli.py` instead.
+"""
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from tests.waiting import HANGS
+
+ROOT = Path(__file__).parents[1]
+LARGEST = 150_000  # bytes of a request, which are mostly its environment
+
+
+class Server(NamedTuple):
+    pid: int
+    requests: socket.socket
+
+
+@cache
+def server() -> Server:
+    """The process that all others are forked from: one for each that runs tests, which it ends with."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ends = [theirs.fileno(), ours.fileno()]
+    command = [sys.executable, "-m", "tests.warm_server", *map(str, ends), str(os.getpid())]
+    process = subprocess.Popen(command, cwd=ROOT, pass_fds=ends, stdin=subprocess.DEVNULL)
+    theirs.close()
+    atexit.register(_stop, process, ours)
+    return Server(process.pid, ours)
+
+
+def _stop(process: subprocess.Popen, requests: socket.socket) -> None:
+    requests.close()
+    with process:
+        process.kill()
+
+
+class Process:
+    """A started `cli.py`, or another script of the project, as subprocess.Popen has it. Output for which no file is given is kept for `communicate`."""
+
+    def __init__(
+        self,
+        words: Sequence[object],
+        script: str = "cli.py",
+        cwd: Path = ROOT,
+        env: dict[str, str] | None = None,
+        stdin: IO | int | None = None,
+        stdout: IO | int | None = None,
+        stderr: IO | int | None = None,
+    ):
+        self.args, self.returncode = [str(ROOT / script), *map(str, words)], None
+        self._kept = [tempfile.TemporaryFile("w+") if file is None else None for file in (stdout, stderr)]  # noqa: SIM115
+        request = json.dumps({"command": self.args, "cwd": str(cwd), "env": dict(os.environ if env is None else env)}).encode()
+        assert len(request) <= LARGEST
+        self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # says the pid, and then the exit code
+        with theirs, open(os.devnull) as nothing:
+            output = self._kept[0] or stdout
+            errors = output if stderr == subprocess.STDOUT else self._kept[1] or stderr
+            files = [
+                file if isinstance(file, int) else file.fileno() for file in (nothing if stdin is None else stdin, output, errors, theirs)
+            ]
+            socket.send_fds(server().requests, [request], files)
+        self.pid = self._heard(HANGS)
+        assert self.pid is not None, "it hangs"
+
+    def _heard(self, timeout: float) -> int | None:
+        """The next number that the server says of this process, unless it says none in this time."""
+        if not select.select([self._end], [], [], timeout)[0]:
+            return None
+        said = self._end.recv(64)
+        assert said, "the server that processes are forked from has ended"
+        return int(said)
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._heard(0)
+        return self.returncode
+
+    def wait(self, timeout: float = HANGS) -> int:
+        if self.returncode is None:
+            self.returncode = self._heard(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        self._end.close()
+        return self.returncode
+
+    def communicate(self, timeout: float = HANGS) -> tuple[str, str]:
+        """What it has said, after its end."""
+        self.wait(timeout)
+        said = []
+        for file in self._kept:
+            if file:
+                file.seek(0)
+            said.append(file.read() if file else "")
+            if file:
+                file.close()
+        return said[0], said[1]
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class ForkedJobServer(Process):
+    """What a study starts its jobs by (studies/job_server.py), forked too: in place of `open_server`."""
+
+    def __init__(self, environment: dict[str, str]):
+        (theirs, to), (back, answers) = os.pipe(), os.pipe()
+        super().__init__([str(server().pid)], "studies/job_server.py", Path.cwd(), environment, theirs, answers, 2)
+        os.close(theirs)
+        os.close(answers)
+        self.stdin, self.stdout = os.fdopen(to, "wb", 0), os.fdopen(back, "rb", 0)
+
+    def __enter__(self) -> "ForkedJobServer":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stdin.close()
+        self.stdout.close()
+        self.wait()
+
+
+def run(words: Sequence[object], check: bool = False, timeout: float = HANGS, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run `cli.py` to its end."""
+    process = Process(words, **options)
+    output, errors = process.communicate(timeout)
+    done = subprocess.CompletedProcess(process.args, process.wait(), output, errors)
+    assert not check or done.returncode == 0, output + errors
+    return done

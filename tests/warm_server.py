@@ -1,0 +1,112 @@
+"""The process that those of tests/processes.py are forked from: `python -m tests.warm_server REQUESTS CLIENT PARENT`, two sockets and a pid.
+
+It imports what commands and jobs import, and computes nothing, as studies/job_server.py does for jobs.
+"""
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+import threading
+import traceback
+import warnings
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import sklearn.datasets  # noqa: F401  # which is imported late, and so would be by every child
+import torch.utils.tensorboard
+
+import studies.commands
+import studies.job_server
+import studies.pack_job
+import studies.single_run
+from studies.parent import die_with_parent
+from tests import processes
+
+
+def serve(requests: socket.socket, client: socket.socket) -> None:
+    """Fork for every request, and tell its sender the pid and later the exit code. Who is forked may send requests too."""
+    going: dict[int, tuple[int, socket.socket]] = {}  # by the file that says that it has ended: its pid, and where to tell
+    while True:
+        for ready in select.select([requests, *going], [], [])[0]:
+            if ready is not requests:
+                pid, sender = going.pop(ready)
+                os.close(ready)
+                _tell(sender, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                sender.close()
+                continue
+            request, files, _, _ = socket.recv_fds(requests, processes.LARGEST, 4)
+            server, pid = os.getpid(), os.fork()
+            if not pid:
+                for file, other in going.items():
+                    os.close(file)
+                    other[1].close()
+                requests.close()
+                _become(json.loads(request), files, server, client)
+            for file in files[:3]:
+                os.close(file)
+            sender = socket.socket(fileno=files[3])
+            _tell(sender, pid)
+            going[os.pidfd_open(pid)] = pid, sender
+
+
+def _tell(sender: socket.socket, number: int) -> None:
+    with suppress(BrokenPipeError):  # who has asked for the process has ended
+        sender.send(str(number).encode())
+
+
+def _become(request: dict[str, Any], files: list[int], server: int, client: socket.socket) -> None:
+    """Be the process that was asked for, as if Python had been started for it, and exit."""
+    die_with_parent(server)
+    os.setsid()
+    for target, file in enumerate(files[:3]):
+        os.dup2(file, target)
+    for file in files:
+        os.close(file)
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    np.random.seed()  # noqa: NPY002  # a new process has a state of its own
+    if "OMP_NUM_THREADS" in os.environ:
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    if "PYTHONWARNINGS" in os.environ:
+        warnings.simplefilter(os.environ["PYTHONWARNINGS"])  # pyright: ignore[reportArgumentType]  # one of its actions
+    sys.argv = request["command"]
+    processes.server = lambda: processes.Server(server, client)
+    studies.job_server.open_server = processes.ForkedJobServer
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:  # also of a job that a job server has forked meanwhile
+        _end(end.code)
+    except BaseException:
+        traceback.print_exc()
+        _end(1)
+    _end(0)
+
+
+def _end(code: Any) -> None:
+    """End as Python does, but for taking all modules apart, which here would copy them first and take longer than most commands do."""
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
+
+
+if __name__ == "__main__":
+    die_with_parent(int(sys.argv[3]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; who runs the tests ends this one
+    gc.freeze()  # or looking for garbage would copy all of it in each child
+    serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:3]))
