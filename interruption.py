@@ -60,6 +60,8 @@ _watched_by = 0  # the process that has a watch
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    if _taken_up.is_set():  # who ends a training puts back the handlers that there were
+        os._exit(CODES[signal.Signals(number)])
     _taken_up.set()
     for signalled in CODES:
         signal.signal(signalled, signal.SIG_DFL)

@@ -1,6 +1,5 @@
 """One run: LightningCLI with data linked to model, and a directory, checkpoints and callbacks that follow from the config."""
 
-import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -222,8 +221,6 @@ class PluralityCLI(LightningCLI):
         try:
             self.trainer.fit(model, **kwargs)
         except (Interrupted, SIGTERMException) as stop:
-            if self.trainer.strategy.launcher is not None:
-                self.trainer.strategy.launcher.kill(signal.SIGTERM)
             raise interrupted(stop, self.trainer) from stop
         self.training = how_it_ended(self.trainer)
         if self.training is None:

@@ -196,7 +196,7 @@ def test_a_changed_split_is_refused_by_every_command_and_by_studies(own: Path, c
     write_split(own, shift=1)
     said = f"the split in {own / 'items.csv'}, column part, is not the one that it was trained on"
     assert said in refused(capsys, "test", words)
-    with pytest.raises(InputError, match="items.csv, column part, is not the one that it was trained on"):
+    with pytest.raises(InputError, match=r"items.csv, column part, is not the one that it was trained on"):
         check_data([(read_config(run_dir), run_dir)])
 
 

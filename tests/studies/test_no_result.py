@@ -124,7 +124,9 @@ def test_a_finished_run_that_cannot_be_written_is_looked_at_all_the_same(tmp_pat
         subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.mark.parametrize("option", [{"trainer.limit_test_batches": 1}, {"trainer.fast_dev_run": True}, {"trainer.limit_predict_batches": 0.5}])
+@pytest.mark.parametrize(
+    "option", [{"trainer.limit_test_batches": 1}, {"trainer.fast_dev_run": True}, {"trainer.limit_predict_batches": 0.5}]
+)
 def test_a_study_whose_runs_would_have_no_result_is_refused_before_it_trains(tmp_path: Path, option: dict):
     study = Study.load(write_study(tmp_path, options=option))
     with pytest.raises(InputError, match=f"{next(iter(option))} l(ooks|eaves).*would have no result"):
@@ -138,7 +140,7 @@ def test_a_pack_that_is_ended_while_it_writes_says_how_far_it_came(tmp_path: Pat
         raise Interrupted("ended by SIGTERM", 143)
 
     monkeypatch.setattr(pack_job, "write_member", ended)
-    with pytest.raises(Interrupted, match="ended by SIGTERM at epoch 1 of 1; the same command continues."):
+    with pytest.raises(Interrupted, match=r"ended by SIGTERM at epoch 1 of 1; the same command continues."):
         pack_job.run_pack(study.runs(), tmp_path / "runs", tmp_path / "state.pt", False, lambda share: None)
 
 
