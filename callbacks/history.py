@@ -7,7 +7,7 @@ from typing import Any
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
-from callbacks.read_json import is_number, read_json
+from callbacks.read_json import is_number, read_json, with_nan, without_nan
 from errors import InputError
 from kept_files import write_atomically
 
@@ -63,7 +63,7 @@ def training_pauses_to_validate(trainer: Trainer) -> bool:
 
 
 def write_history(folder: Path, epochs: Epochs) -> None:
-    write_atomically(folder / "history.json", json.dumps(epochs, indent=1) + "\n")
+    write_atomically(folder / "history.json", json.dumps(without_nan(epochs), indent=1, allow_nan=False) + "\n")
 
 
 def read_history(folder: Path) -> Epochs | None:
@@ -74,10 +74,11 @@ def read_history(folder: Path) -> Epochs | None:
     epochs = read_json(path)
     if not isinstance(epochs, list) or not all(_is_epoch(epoch) for epoch in epochs):
         raise InputError(f"{path} is not a list of epochs that can be read; delete it, or fit this run again.")
-    return epochs
+    return [with_nan(epoch) for epoch in epochs]
 
 
 def _is_epoch(entry: Any) -> bool:
-    if not isinstance(entry, dict) or not all(map(is_number, entry.values())):
+    if not isinstance(entry, dict) or not all(value is None or is_number(value) for value in entry.values()):
         return False
-    return 0 <= entry.get("epoch", -1) < MOST_EPOCHS and entry["epoch"] == int(entry["epoch"])
+    epoch = entry.get("epoch")
+    return epoch is not None and 0 <= epoch < MOST_EPOCHS and epoch == int(epoch)

@@ -1,6 +1,10 @@
-"""JSON of runs, which somebody may have cut short, altered, or made to deceive."""
+"""JSON of runs, which somebody may have cut short, altered, or made to deceive.
+
+JSON has neither NaN nor infinity. Where a number is not defined a file says null, and whoever reads it finds NaN; earlier versions wrote NaN.
+"""
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,3 +33,21 @@ def is_number(value: Any) -> bool:
     (True, True, False, False, False)
     """
     return type(value) is float or (type(value) is int and abs(value) <= sys.float_info.max)
+
+
+def without_nan(content: Any) -> Any:
+    """What a file says of a number that is not defined.
+
+    >>> without_nan({"kl": [0.5, float("nan")]})
+    {'kl': [0.5, None]}
+    """
+    if isinstance(content, dict):
+        return {key: without_nan(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [without_nan(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def with_nan(numbers: dict[str, float | None]) -> dict[str, float]:
+    """The numbers that a file says."""
+    return {name: math.nan if value is None else value for name, value in numbers.items()}

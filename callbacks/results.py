@@ -6,6 +6,7 @@ its own, as `preview.json`, and nothing ever takes it for a result.
 
 import dataclasses
 import json
+import math
 import platform
 from collections.abc import Callable
 from dataclasses import asdict
@@ -22,12 +23,13 @@ from rich.table import Table
 from callbacks.drawing import Draws
 from callbacks.earlier_runs import training_by_evidence
 from callbacks.ranks import sum_over_ranks
-from callbacks.read_json import read_json
+from callbacks.read_json import read_json, with_nan, without_nan
 from callbacks.results_kinds import are_results
 from callbacks.terminal import plain_console
 from callbacks.training_record import FILE, TrainingRecord, as_training
 from kept_files import write_atomically
 
+CORRELATIONS = ("entropy_pearson", "entropy_spearman")  # of the model's entropy and people's
 PACKAGES = ("torch", "lightning", "torchvision", "torchmetrics", "numpy", "scipy", "relplot")
 
 
@@ -142,10 +144,22 @@ def results_of_test(
     metrics: dict[str, float],
     notes: list[str],
 ) -> dict[str, Any]:
-    """All that `results.json` says, in its order."""
+    """All that `results.json` says, in its order. A metric that is not defined has a note."""
     ended = asdict(training) if training else None
-    rest = {"probes": probes, "metrics": dict(sorted(metrics.items())), "notes": notes}
+    metrics = dict(sorted(metrics.items()))
+    rest = {"probes": probes, "metrics": metrics, "notes": [*notes, *undefined_in_words(metrics)]}
     return {**about, "scored_items": scored, "training": ended, **rest}
+
+
+def undefined_in_words(metrics: dict[str, float]) -> list[str]:
+    """A sentence for each metric that is not a finite number.
+
+    >>> undefined_in_words({"kl": 0.5, "entropy_pearson": math.nan, "own": math.inf})
+    ['entropy_pearson is not defined, because one of the two entropies is the same for all items.', 'own is not defined, because it is inf.']
+    """
+    same = "one of the two entropies is the same for all items"
+    undefined = {name: value for name, value in metrics.items() if not math.isfinite(value)}
+    return [f"{name} is not defined, because {same if name in CORRELATIONS else f'it is {value}'}." for name, value in undefined.items()]
 
 
 @cache
@@ -160,7 +174,7 @@ def write_results(folder: Path, results: dict[str, Any]) -> None:
 
 
 def _write(path: Path, results: dict[str, Any]) -> None:
-    write_atomically(path, json.dumps(results, indent=2) + "\n")
+    write_atomically(path, json.dumps(without_nan(results), indent=2, allow_nan=False) + "\n")
 
 
 def write_before_drawing(path: Path, results: dict[str, Any], draw: Callable[[], list[str]]) -> dict[str, Any]:
@@ -180,7 +194,9 @@ def read_results(folder: Path) -> dict[str, Any] | None:
     if not isinstance(results, dict) or not are_results(results):
         return None
     record, items = as_training(results.get("training")), results.get("test_items")
-    return results if record and not record.diverged and type(items) is int and results.get("scored_items") == items else None
+    if not record or record.diverged or type(items) is not int or results.get("scored_items") != items:
+        return None
+    return {**results, "metrics": with_nan(results["metrics"])}
 
 
 def read_training(folder: Path) -> TrainingRecord | None:
@@ -223,7 +239,7 @@ def print_table(results: dict[str, Any], path: Path) -> None:
     table.add_column("metric")
     table.add_column("value", justify="right")
     for name, value in results["metrics"].items():
-        table.add_row(name, f"{value:.4f}")
+        table.add_row(name, f"{value:.4f}" if math.isfinite(value) else "not defined")
     console = plain_console()
     console.print(table)
     for note in results["notes"]:

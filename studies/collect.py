@@ -6,6 +6,7 @@ from typing import Any
 
 from callbacks.results import read_results
 from studies.factor_levels import Levels
+from studies.left_out import why_unfinished
 from studies.second_stage import SecondStage, second_stage
 from studies.study import Run, Study
 
@@ -30,6 +31,7 @@ class Collection:
     finished: dict[str, Record]  # run -> record; its factors are those of all grids together
     stage: SecondStage = field(default_factory=lambda: SecondStage({}, []))  # what selections chose, and the runs that followed
     selected: dict[str, Levels] = field(default_factory=dict)  # of the factors of selections
+    missing: dict[str, str] = field(default_factory=dict)  # run -> why it is not finished
 
     @classmethod
     def of(cls, study: Study, runs: Path) -> "Collection":
@@ -37,13 +39,15 @@ class Collection:
         stage = second_stage(study, first, runs)
         names = {run.name for run in first}
         planned = first + [run for run in stage.runs if run.name not in names]
-        finished = {}
+        finished, missing = {}, {}
         for run in planned:
             results = read_results(run.folder(runs))
-            if results is not None:
+            if results is None:
+                missing[run.name] = why_unfinished(run.folder(runs))
+            else:
                 factors = {factor: level for levels in run.factors.values() for factor, level in levels.items()}
                 finished[run.name] = Record(run.name, run.folder(runs), factors, results["metrics"], results, run.config)
-        return cls(planned, finished, stage, {name: study.levels(name) for name in study.selections})
+        return cls(planned, finished, stage, {name: study.levels(name) for name in study.selections}, missing)
 
     def records(self, grid: str) -> list[Record]:
         """The finished runs of one grid, in the order of the YAML."""
@@ -63,10 +67,6 @@ class Collection:
                 found.setdefault(factor, {})[level] = None
         return {factor: list(levels) for factor, levels in found.items()}
 
-    @property
-    def missing(self) -> list[str]:
-        return [run.name for run in self.planned if run.name not in self.finished]
-
 
 def collect(study: Study, runs: Path, grid: str) -> list[Record]:
     """The finished runs of one grid."""
@@ -75,4 +75,4 @@ def collect(study: Study, runs: Path, grid: str) -> list[Record]:
 
 def missing(study: Study, runs: Path) -> list[str]:
     """The names of runs that are not finished yet."""
-    return Collection.of(study, runs).missing
+    return list(Collection.of(study, runs).missing)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from callbacks.read_json import without_nan
 from kept_files import write_atomically
 from studies.loss_barrier import LossLine
 from studies.statistics import summary
@@ -128,12 +129,3 @@ def span(numbers: Sequence[int]) -> str:
     """
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def without_nan(content: Any) -> Any:
-    """JSON has neither NaN nor infinity: null says that there is no value."""
-    if isinstance(content, dict):
-        return {key: without_nan(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [without_nan(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content

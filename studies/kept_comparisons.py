@@ -10,13 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from callbacks.read_json import read_json
+from callbacks.read_json import read_json, without_nan
 from datamodules.files import sha256
 from errors import InputError
 from folder_lock import folder_lock
 from kept_files import write_atomically
 from studies.collect import Record
-from studies.comparison import Comparison, PairLine, PairValue, without_nan
+from studies.comparison import Comparison, PairLine, PairValue
 from studies.comparison_checks import is_comparison
 from studies.loss_barrier import LossLine
 from studies.report_section import ComparisonSpec

@@ -112,6 +112,7 @@ class Report:
     datasets: list[Listing] = field(default_factory=list)
     changes: list[Listing] = field(default_factory=list)  # and mode shifts
     selections: list[Listing] = field(default_factory=list)  # the options that selections chose
+    runs: Path = Path("runs")
 
     @property
     def claims_listing(self) -> Listing | None:
@@ -129,7 +130,7 @@ def write_report(study: Study, runs: Path, out: Path) -> Path:
 
     A report can be written at any time: runs that are missing or cut short are listed and not counted.
     """
-    check_report(out)
+    check_report(study, out)
     return write_files(build_report(study, Path(runs), out), out)
 
 
@@ -159,4 +160,4 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
     claims = [judge(claim, measured) for claim in section.claims]
     said = notices(list(collection.finished.values()), section.scale)
     selections = selection_listings(study, collection.stage, section, said)
-    return Report(study, section, collection, tables, figures, claims, datasets, changes, selections)
+    return Report(study, section, collection, tables, figures, claims, datasets, changes, selections, runs)

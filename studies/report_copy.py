@@ -6,22 +6,29 @@ It says how it came about, and nothing of the machine that it was made on. Figur
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from callbacks.known_data import FILE as FINGERPRINT
+from callbacks.training_record import FILE as TRAINING
 from errors import InputError
 from folder_lock import LOCK, folder_lock
 from kept_files import remove_partial_files
 from studies.captions import notices, table_caption
 from studies.claims import outcomes_in_words, summary_line
 from studies.figure_style import render
+from studies.left_out import finished_line, undefined_lines
 from studies.listing import Listing, listing_csv, listing_markdown
 from studies.markdown import markdown_text
-from studies.owned_files import Owned, check_files, owned_files, replace_files
+from studies.owned_files import Owned, Owner, check_files, owned_files, replace_files, same_files
+from studies.report_files import PAGE
 from studies.report_section import KINDS
+from studies.runs import best_checkpoint, last_checkpoint
+from studies.study import Study
 from studies.table_formats import to_csv, to_markdown
+from studies.typed_commands import is_default, typed_command
 
 if TYPE_CHECKING:
     from studies.drawn import Drawn
@@ -29,62 +36,75 @@ if TYPE_CHECKING:
 
 DPI = 150
 README = "README.md"
-START = "<!-- Written by cli.py study report --copy;"  # of the README.md of any version
-MARK = f"{START} a copy that was changed by hand is not replaced. -->"
-ADVICE = "name a new folder after --copy, or that of an earlier copy"
+MARK = "<!-- Written by cli.py study report --copy; a copy that was changed by hand is not replaced. -->"
+ADVICE = "name a new folder after --copy, or delete what is there"
 
 
 def write_copy(report: "Report", out: Path) -> Path:
     """Write the copy to `out`, in place of an earlier one, and return the path of its README.md."""
-    check_copy(report, out)
-    contents = ((name, content()) for name, content in _contents(report, out).items())
-    files = {name: without_folders(content).encode() if isinstance(content, str) else content for name, content in contents}
+    return prepare_copy(report, out)()
+
+
+def prepare_copy(report: "Report", out: Path) -> Callable[[], Path]:
+    """Make a copy's files, and find out whether they can take their places; returns what writes them.
+
+    Nothing but the files that an earlier copy of this study lists, as it left them, is ever replaced or removed.
+    """
+    check_place(report.study, report.runs, out)
+    files, owner = _files(report, out), _owner(report.study)
+    check_files(out, files, _earlier(out, files, owner), owner)
+    return partial(_write, out, files, owner)
+
+
+def check_place(study: Study, runs: Path, out: Path) -> None:
+    """The same as far as it can be known before anything is computed."""
+    if os.path.lexists(out) and not out.is_dir():
+        raise InputError(f"{out} is a file; name a folder after --copy.")
+    place, owner = out.resolve(), _owner(study)
+    of_a_run = any((out / name).exists() for name in (TRAINING, FINGERPRINT, best_checkpoint(Path()), last_checkpoint(Path())))
+    is_report = place == (runs / f"{study.name}-report").resolve() or (out / PAGE).exists()
+    if what := "runs" if place == runs.resolve() else "a report" if is_report else "a run" if of_a_run else "":
+        raise InputError(f"{out} is the folder of {what}; name a new folder after --copy.")
+    owned, readme = owned_files(out, owner), out / README
+    if owned is None and readme.is_file() and readme.read_text(errors="replace").startswith(MARK):
+        return  # it may be as it would be written again
+    check_files(out, [README], owned or {}, owner)
+
+
+def _owner(study: Study) -> Owner:
+    return Owner("copy", study.name, ADVICE)
+
+
+def _earlier(out: Path, files: Mapping[str, bytes], owner: Owner) -> Owned:
+    """The files of an earlier copy. Earlier versions kept no list of them: there, only what would be written again as it is can be known as ours."""
+    owned = owned_files(out, owner)
+    return same_files(out, files) if owned is None else owned
+
+
+def _write(out: Path, files: Mapping[str, bytes], owner: Owner) -> Path:
     with folder_lock(out, "writes this copy"):
         try:
             remove_partial_files(out, out / "tables", out / "figures")
-            replace_files(out, files, _earlier(out), ADVICE)
+            replace_files(out, files, _earlier(out, files, owner), owner)
         finally:
             (out / LOCK).unlink(missing_ok=True)  # which would be committed; whoever waits for it sees that it is gone, and takes a new one
     return out / README
 
 
-def check_copy(report: "Report", out: Path) -> None:
-    """Nothing but the files of an earlier copy, as it left them, is ever replaced or removed."""
-    check_place(out)
-    check_files(out, _contents(report, out), _earlier(out), ADVICE)
-
-
-def check_place(out: Path) -> None:
-    """The same as far as it can be known before anything is computed."""
-    if os.path.lexists(out) and not out.is_dir():
-        raise InputError(f"{out} is a file; name a folder after --copy.")
-    check_files(out, [README], _earlier(out), ADVICE)
-
-
-def _earlier(out: Path) -> Owned:
-    """The files of an earlier copy. Earlier versions kept no list of them: there, they are what its README.md shows, and tables as Markdown."""
-    owned, readme = owned_files(out), out / README
-    if owned is not None:
-        return owned
-    if readme.is_symlink() or not readme.is_file() or not (text := readme.read_text(errors="replace")).startswith(START):
-        return {}
-    shown = re.findall(r"\]\(((?:tables|figures)/[^/()#]+\.(?:md|csv|png))\)", text)
-    return dict.fromkeys([README, *shown, *(f"{name.removesuffix('.csv')}.md" for name in shown if name.endswith(".csv"))])
-
-
-def _contents(report: "Report", out: Path) -> dict[str, Callable[[], str | bytes]]:
-    """What makes each file of the copy, by its name; README.md comes last."""
-    files: dict[str, Callable[[], str | bytes]] = {}
+def _files(report: "Report", out: Path) -> dict[str, bytes]:
+    """What each file of the copy holds, by its name; README.md comes last."""
+    files: dict[str, str | bytes] = {}
     for table in report.tables:
-        files[f"tables/{table.spec.name}.md"] = partial(to_markdown, table, report.section)
-        files[f"tables/{table.spec.name}.csv"] = partial(to_csv, table, report.section)
+        files[f"tables/{table.spec.name}.md"] = to_markdown(table, report.section)
+        files[f"tables/{table.spec.name}.csv"] = to_csv(table, report.section)
     for listing in report.listings:
-        files[f"tables/{listing.name}.md"] = partial(listing_markdown, listing)
-        files[f"tables/{listing.name}.csv"] = partial(listing_csv, listing)
+        files[f"tables/{listing.name}.md"] = listing_markdown(listing)
+        files[f"tables/{listing.name}.csv"] = listing_csv(listing)
     for drawn in report.figures:
         if drawn.figure and not _shows_items(drawn):
-            files[f"figures/{drawn.spec.name}.png"] = partial(render, drawn.figure, "png", DPI)
-    return {**files, README: partial(_readme, report, out)}
+            files[f"figures/{drawn.spec.name}.png"] = render(drawn.figure, "png", DPI)
+    files[README] = _readme(report, out)
+    return {name: without_folders(content).encode() if isinstance(content, str) else content for name, content in files.items()}
 
 
 def without_folders(text: str) -> str:
@@ -105,9 +125,10 @@ def _readme(report: "Report", out: Path) -> str:
     if report.claims_listing:
         words = [summary_line(report.claims), *outcomes_in_words(report.claims)]
         parts.append(" ".join([*map(markdown_text, words), "See [claims](#claims)."]))
-    parts.append(f"{len(records)} of {len(collection.planned)} runs are finished. {markdown_text(_versions(report))}")
-    path = _as_given(study.path)
-    commands = [f"python cli.py study run {path}", f"python cli.py study report {path} --copy {_as_given(out)}"]
+    said = ". ".join([finished_line(collection), *undefined_lines(report)])
+    parts.append(markdown_text(f"{said}. {_versions(report)}"))
+    path, runs = _as_given(study.path), "RUNS" if report.runs.is_absolute() and not is_default(report.runs) else report.runs
+    commands = [typed_command("run", path, runs), typed_command("report", path, runs, "--copy", _as_given(out))]
     parts.append("\n".join(["How it was produced:", "", *(f"    {command}" for command in commands)]))
     parts += [part for listing in (*report.datasets, *report.selections) for part in _listing(listing)]
     for table in report.tables:

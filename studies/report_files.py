@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from folder_lock import folder_lock
 from kept_files import SUFFIX, remove_partial_files
 from studies.listing import listing_csv, listing_markdown, listing_tex
-from studies.owned_files import Owned, check_files, owned_files, replace_files
+from studies.owned_files import Owned, Owner, check_files, owned_files, replace_files
 from studies.report_page import page
+from studies.study import Study
 from studies.table_formats import to_csv, to_markdown, to_tex
 from studies.tensorboard_log import log_report
 
@@ -17,26 +18,29 @@ if TYPE_CHECKING:
     from studies.report import Report
 
 PAGE, LOG = "report.html", "tensorboard"
-ADVICE = "move it away, so that the report can be written"
 
 
 def write_files(report: "Report", out: Path) -> Path:
     """Write a report in place of an earlier one, and return the path of its page, which holds everything and comes last."""
-    files = _files(report)
+    files, owner = _files(report), _owner(report.study)
     with folder_lock(out, "writes this report"):
-        owned = owned_files(out)
+        owned = owned_files(out, owner)
         owned = _of_an_earlier_version(report, out, files) if owned is None else owned
-        check_files(out, files, owned, ADVICE)
+        check_files(out, files, owned, owner)
         remove_partial_files(out, *{(out / name).parent for name in files})
         with TemporaryDirectory(dir=out, prefix=f".{LOG}.", suffix=SUFFIX) as fresh:
             log = {f"{LOG}/{name}": path for name, path in log_report(report, Path(fresh)).items()}
-            replace_files(out, {**log, **files}, owned, ADVICE)
+            replace_files(out, {**log, **files}, owned, owner)
     return out / PAGE
 
 
-def check_report(out: Path) -> None:
+def check_report(study: Study, out: Path) -> None:
     """Find out before anything is computed whether an earlier report can be replaced."""
-    check_files(out, (), owned_files(out) or {}, ADVICE)
+    check_files(out, (), owned_files(out, _owner(study)) or {}, _owner(study))
+
+
+def _owner(study: Study) -> Owner:
+    return Owner("report", study.name, "move it away, so that the report can be written")
 
 
 def _files(report: "Report") -> dict[str, bytes]:

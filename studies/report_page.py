@@ -12,6 +12,7 @@ from studies.captions import notices, table_caption
 from studies.claims import summary_line
 from studies.collect import Collection
 from studies.configuration import leaves
+from studies.left_out import undefined_lines
 from studies.listing import Listing, listing_html
 from studies.table_formats import to_html
 
@@ -47,10 +48,8 @@ def page(report: "Report") -> str:
         f"<p>Study <code>{html.escape(study.name)}</code>: {finished} of {len(collection.planned)} runs finished, {len(missing)} missing.</p>"
     )
     if missing:
-        listed = "\n".join(html.escape(name) for name in missing)
-        parts.append(
-            f"<details><summary>Missing runs ({len(missing)}): not there, cut short or without metrics</summary><pre>{listed}</pre></details>"
-        )
+        parts.append(_details(f"Missing runs ({len(missing)})", "\n".join(f"{name}: {cause}" for name, cause in missing.items())))
+    parts += [f"<p>{html.escape(line)}.</p>" for line in undefined_lines(report)]
     if report.section.comment:
         parts.append(f"<p>{html.escape(report.section.comment)}</p>")
     parts += map(_listing_section, (*report.datasets, *report.selections))

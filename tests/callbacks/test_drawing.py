@@ -1,6 +1,7 @@
 """A figure never costs a result: what can be drawn is, after the numbers; what cannot is a note."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from studies.configuration import resolve
 from studies.identity import run_name
 from studies.pack_job import run_pack
 from studies.study import Run
+from tests.callbacks.test_results import read_strictly
 
 ROOT = Path(__file__).parents[2]
 QUIET = ["--trainer.accelerator", "cpu", "--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"]
@@ -78,7 +80,7 @@ def test_a_member_of_a_pack_has_its_results_and_notes_too(tmp_path: Path):
     assert (run.folder(tmp_path) / "figures" / "empty.png").exists()
 
 
-def test_constant_embeddings_a_thousand_classes_and_few_items_have_results(tmp_path: Path):
+def test_constant_embeddings_a_thousand_classes_and_few_items_have_results(tmp_path: Path, capsys: pytest.CaptureFixture):
     (tmp_path / "votes.csv").write_text("item,label\n" + "".join(f"{item},{item % 7}\n" for item in range(30)))
     np.save(tmp_path / "constant.npy", np.ones((30, 4), np.float32))
     options = [
@@ -99,7 +101,11 @@ def test_constant_embeddings_a_thousand_classes_and_few_items_have_results(tmp_p
     main(["test", *options])
     results = read_results(run)
     assert results
-    assert results["notes"] == []
+    same = "is not defined, because one of the two entropies is the same for all items."
+    assert results["notes"] == [f"entropy_pearson {same}", f"entropy_spearman {same}"]
+    assert read_strictly(run / "results.json")["metrics"].items() >= {"entropy_pearson": None, "entropy_spearman": None}.items()
+    assert re.search(r"entropy_spearman +│ +not defined", printed := capsys.readouterr().out)
+    assert f"note: entropy_spearman {same}\n" in printed
     assert (run / "figures" / "test_reliability.png").exists()
 
 

@@ -49,7 +49,7 @@ from studies.comparison import Comparison, PairLine, PairValue
 from studies.configuration import resolve
 from studies.kept_comparisons import read_kept
 from studies.loss_barrier import LossLine
-from studies.owned_files import LIST, owned_files
+from studies.owned_files import LIST, Owner, owned_files
 from studies.study import Study
 from tests.datamodules.test_idx import idx_bytes
 from tests.finished import FINISHED
@@ -192,7 +192,8 @@ def read_earlier(path: Path) -> Any:
 
 
 def list_of_files() -> bytes:
-    return json.dumps({"about": "Files", "files": {"tables/main.md": ["ab" * 32], "README.md": ["cd" * 32, "ef" * 32]}}, indent=1).encode()
+    files = {"tables/main.md": ["ab" * 32], "README.md": ["cd" * 32, "ef" * 32]}
+    return json.dumps({"about": "Files", "kind": "copy", "study": "digits", "files": files}, indent=1).encode()
 
 
 def comparisons() -> bytes:
@@ -420,7 +421,7 @@ READERS = [
     Reader("training.json", "training.json", lambda: json.dumps(TRAINING).encode(), lambda path: read_training(path.parent)),
     Reader("fingerprint.json", "fingerprint.json", fingerprint_json, lambda path: read_fingerprint(path.parent)),
     Reader("config.yaml (earlier run)", "config.yaml", config, read_earlier),
-    Reader("list of files", LIST, list_of_files, lambda path: owned_files(path.parent)),
+    Reader("list of files", LIST, list_of_files, lambda path: owned_files(path.parent, Owner("copy", "digits", "name another folder"))),
     Reader("history.json", "history.json", history, lambda path: read_history(path.parent)),
     Reader("representations.json", "representations.json", comparisons, read_kept),
     Reader("YAML (study)", "study.yaml", study, read_study, slow=True),

@@ -14,9 +14,10 @@ import yaml
 
 from callbacks.cartography_records import record_path, write_epoch
 from callbacks.prediction_table import write_predictions
+from callbacks.read_json import without_nan
 from datamodules.files import sha256
 from studies.build import build_data
-from studies.comparison import Comparison, PairLine, PairValue, without_nan
+from studies.comparison import Comparison, PairLine, PairValue
 from studies.kept_comparisons import FILE
 from studies.loss_barrier import LossLine
 from studies.report import build_report, write_files

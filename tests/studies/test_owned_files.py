@@ -7,6 +7,7 @@ from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -14,14 +15,15 @@ from hypothesis import strategies as st
 
 from errors import InputError
 from kept_files import SUFFIX, remove_partial_files
-from studies.owned_files import LIST, check_files, owned_files, replace_files
+from studies.owned_files import LIST, Owner, check_files, owned_files, replace_files, same_files
 
 FIRST = {"tables/a.csv": b"1", "tables/b.csv": b"2", "figures/a.png": b"3", "page.html": b"first"}
+OWNER = Owner("report", "digits", "move it away")
 SECOND = {"tables/a.csv": b"11", "tables/c.csv": b"22", "page.html": b"second"}
 
 
 def write(folder: Path, files: dict[str, bytes]) -> None:
-    replace_files(folder, files, owned_files(folder) or {}, "move it away")
+    replace_files(folder, files, owned_files(folder, OWNER) or {}, OWNER)
 
 
 def held(folder: Path) -> dict[str, bytes]:
@@ -54,7 +56,7 @@ def test_what_is_not_ours_or_was_changed_is_named_before_anything_is_done(tmp_pa
     (tmp_path / name).write_bytes(b"a person's")
     before = held(tmp_path)
     said = (
-        rf"{name} was not written by a report; move it away\."
+        rf"{name} was not written by a report that keeps a list of its files; move it away\."
         if name not in FIRST
         else rf"{name} was changed after it was written; move it"
     )
@@ -96,20 +98,48 @@ def test_an_empty_file_that_is_listed_is_ours(tmp_path: Path):
         "[",
         "[]",
         "{}",
-        '{"files": 3}',
-        '{"files": {"a": 3}}',
-        '{"files": {"a": [3]}}',
-        '{"files": {"../thesis.tex": []}}',
-        '{"files": {"/etc/passwd": []}}',
-        '{"files": {"a/../../thesis.tex": []}}',
-        '{"files": {".lock": []}}',
+        '{"files": {}}',
+        '{"kind": "paper", "study": "digits", "files": {}}',
+        '{"kind": ["report"], "study": "digits", "files": {}}',
+        '{"kind": "report", "study": 3, "files": {}}',
+        *(
+            f'{{"kind": "report", "study": "digits", "files": {files}}}'
+            for files in (
+                "3",
+                '{"a": 3}',
+                '{"a": [3]}',
+                '{"../thesis.tex": []}',
+                '{"/etc/passwd": []}',
+                '{"a/../../thesis.tex": []}',
+                '{".lock": []}',
+            )
+        ),
         "[" * 100_000,
     ],
 )
 def test_a_list_that_is_none_of_ours_is_refused(tmp_path: Path, content: str):
     (tmp_path / LIST).write_text(content)
     with pytest.raises(InputError, match=r"\.plurality-files\.json is not a list of files that a report wrote"):
-        owned_files(tmp_path)
+        owned_files(tmp_path, OWNER)
+
+
+@pytest.mark.parametrize(("kind", "study"), [("copy", "digits"), ("report", "other")])
+def test_files_of_another_owner_are_refused_by_its_name(tmp_path: Path, kind: Literal["report", "copy"], study: str):
+    other = Owner(kind, study, "name a new folder")
+    replace_files(tmp_path, FIRST, {}, other)
+    with pytest.raises(InputError, match=rf"^{tmp_path} holds a {kind} of the study {study}, as its {LIST} says; move it away\.$"):
+        write(tmp_path, SECOND)
+    assert held(tmp_path) == FIRST
+    assert (owned_files(tmp_path, other) or {}).keys() == FIRST.keys()
+
+
+def test_without_a_list_only_what_would_stay_as_it_is_is_ours(tmp_path: Path):
+    write(tmp_path, FIRST)
+    (tmp_path / LIST).unlink()
+    (tmp_path / "tables" / "b.csv").write_bytes(b"")
+    (tmp_path / "page.html").rename(tmp_path / "elsewhere")
+    (tmp_path / "page.html").symlink_to(tmp_path / "elsewhere")
+    assert same_files(tmp_path, FIRST).keys() == {"tables/a.csv", "figures/a.png"}
 
 
 @settings(max_examples=150, deadline=None)
@@ -130,7 +160,7 @@ def test_no_sequence_of_reports_and_persons_loses_what_a_person_wrote(data: st.D
                         write(folder, {name: f"report {step} {name}".encode() for name in sorted(chosen)})
                         assert {name: content for name, content in held(folder).items() if content.startswith(b"report")}.keys() == chosen
                     except InputError:
-                        assert persons.keys() & {*chosen, *(owned_files(folder) or {})}
+                        assert persons.keys() & {*chosen, *(owned_files(folder, OWNER) or {})}
                 case "write":
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(persons.setdefault(name, f"person {step}".encode()))
@@ -179,7 +209,7 @@ def test_killed_at_any_moment_it_knows_its_own_files_again(tmp_path: Path):
         assert found["page.html"] in (b"first", b"second")
         if found["page.html"] == b"second":
             assert found.items() >= SECOND.items()  # the page comes last
-        check_files(folder, {**FIRST, **SECOND}, owned_files(folder) or {}, "")
+        check_files(folder, {**FIRST, **SECOND}, owned_files(folder, OWNER) or {}, OWNER)
         remove_partial_files(folder, folder / "tables", folder / "figures")
         write(folder, SECOND)
         assert held(folder) == {**SECOND, "tables/mine.csv": b"a person's"}

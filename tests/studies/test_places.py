@@ -72,7 +72,7 @@ def test_a_study_is_run_and_reported_from_any_folder_and_its_paths_are_printed_a
     for word in ("plan", "report"):
         main(["study", word, str(folder / "study.yaml"), "--runs", str(runs)])
     printed = capsys.readouterr().out
-    assert f"Start them with: python cli.py study run {folder}/study.yaml\n" in printed
+    assert f"Start them with: python cli.py study run '{folder}/study.yaml' --runs '{runs}'\n" in printed
     assert f"report: {runs}/own-report/report.html\n" in printed
     main(["test", "--config", str(here[0].folder(runs) / "config.yaml"), "--trainer.default_root_dir", str(runs)])
     assert f"Written to {here[0].folder(runs)}/results.json\n" in capsys.readouterr().out

@@ -18,7 +18,7 @@ from kept_files import SUFFIX
 from studies.owned_files import LIST
 from studies.report import Report, build_report, write_files
 from studies.report_command import report_command
-from studies.report_copy import START, write_copy
+from studies.report_copy import MARK, check_place, write_copy
 from studies.study import Study
 from tests.studies.test_report import DELIVERIES, METRICS, finish, make_study
 
@@ -100,7 +100,8 @@ def test_a_folder_that_is_no_report_is_not_written_to(report: Report, tmp_path: 
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "first.csv").write_text("a person's")
     with pytest.raises(
-        InputError, match=r"tables/first\.csv was not written by a report; move it away, so that the report can be written\."
+        InputError,
+        match=r"tables/first\.csv was not written by a report that keeps a list of its files; move it away, so that the report can be written\.",
     ):
         write_files(report, tmp_path)
     assert held(tmp_path).keys() == {"tables/first.csv", ".lock"}
@@ -216,7 +217,7 @@ def test_a_copy_into_a_papers_folder_touches_nothing_of_it(
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert ended.value.code == 2
-    said = "figures/points.png was not written by a report; name a new folder after --copy, or that of an earlier copy."
+    said = "figures/points.png was not written by a copy that keeps a list of its files; name a new folder after --copy, or delete what is there."
     assert capsys.readouterr().err == f"error: {paper}/{said}\n"
     assert held(paper) == before
     assert not (runs / "sweep-report").exists()
@@ -250,42 +251,91 @@ def test_a_copy_that_a_person_has_changed_is_refused_by_name(report: Report, tmp
     assert held(tmp_path) == before
 
 
-def as_of_an_earlier_version(folder: Path) -> None:
-    """Which kept no list, and said something else in the first line."""
-    (folder / LIST).unlink()
-    lines = (folder / "README.md").read_text().splitlines(keepends=True)
-    (folder / "README.md").write_text("".join([f"{START} changes made here are lost. -->\n", *lines[1:]]))
+def refused(report: Report, folder: Path, name: str) -> None:
+    """Nothing is touched, and the file in the way is named with what to do."""
+    before = held(folder)
+    said = "was not written by a copy that keeps a list of its files; name a new folder after --copy, or delete what is there"
+    with pytest.raises(InputError, match=rf"^{re.escape(str(folder / name))} {said}\.$"):
+        write_copy(report, folder)
+    assert held(folder) == before
 
 
-def test_a_copy_of_an_earlier_version_is_known_by_what_its_readme_shows(report: Report, tmp_path: Path):
+def test_without_a_list_nothing_is_a_copys_own_but_what_stays_as_it_is(report: Report, tmp_path: Path):
+    """Not even what its README.md shows: a person may have put it there, or changed it."""
     write_copy(report, tmp_path)
-    as_of_an_earlier_version(tmp_path)
-    mine = {name: b"a person's" for name in ("figures/mine.png", "tables/mine.csv", "tables/mine.md", "notes.txt")}
-    for name, content in mine.items():
-        (tmp_path / name).write_bytes(content)
-    write_copy(replace(report, tables=report.tables[:1], figures=[]), tmp_path)
-    found = held(tmp_path)
-    assert found.keys() == {"README.md", LIST, "tables/first.md", "tables/first.csv", *mine}
-    assert found.items() >= mine.items()
-
-
-def test_a_file_that_an_earlier_versions_readme_does_not_show_is_in_the_way(report: Report, tmp_path: Path):
-    write_copy(replace(report, figures=[]), tmp_path)
-    as_of_an_earlier_version(tmp_path)
-    (tmp_path / "figures").mkdir()
-    (tmp_path / "figures" / "points.png").write_bytes(b"a person's")
-    before = held(tmp_path)
-    with pytest.raises(InputError, match=r"figures/points\.png was not written by a report"):
-        write_copy(report, tmp_path)
-    assert held(tmp_path) == before
+    whole = held(tmp_path)
+    (tmp_path / LIST).unlink()
+    write_copy(report, tmp_path)
+    assert held(tmp_path) == whole
+    (tmp_path / LIST).unlink()
+    (tmp_path / "figures" / "mine.png").write_bytes(b"a person's")
+    refused(renamed(report, "Another"), tmp_path, "README.md")
+    with open(tmp_path / "tables" / "first.csv", "a") as file:
+        file.write("a person's")
+    refused(report, tmp_path, "tables/first.csv")
+    (tmp_path / "tables" / "first.csv").write_bytes(b"")
+    refused(report, tmp_path, "tables/first.csv")
+    with open(tmp_path / "README.md", "a") as file:
+        file.write("![f](figures/mine.png)")
+    refused(report, tmp_path, "README.md")
 
 
 @pytest.mark.parametrize("name", ["basins_frozen", "basins_small", "epistemic", "human_uncertainty"])
-def test_the_results_in_this_repository_are_known_as_earlier_copies(report: Report, tmp_path: Path, name: str):
-    """Every file of them, whichever version wrote it."""
+def test_a_copy_of_an_earlier_version_is_refused_before_anything_is_computed(report: Report, tmp_path: Path, name: str):
+    """The results in this repository are such copies, which kept no list."""
     shutil.copytree(Path(__file__).parents[2] / "docs" / "results" / name, tmp_path, dirs_exist_ok=True)
+    (tmp_path / LIST).unlink(missing_ok=True)
+    text = (tmp_path / "README.md").read_text().replace(MARK, "<!-- Written by cli.py study report --copy; changes made here are lost. -->")
+    (tmp_path / "README.md").write_text(text)
+    refused(report, tmp_path, "README.md")
+    with pytest.raises(InputError, match=r"README\.md was not written by a copy that keeps a list"):
+        check_place(report.study, report.runs, tmp_path)
+
+
+def test_a_copy_goes_neither_to_runs_nor_to_reports_nor_to_another_studys_copy(
+    made: tuple[Study, Path], report: Report, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    """By the command; every file there stays as it was."""
+    study, runs = made
+    other = replace(report, study=replace(report.study, name="other"))
+    write_files(other, tmp_path / "other-report")
+    write_copy(other, tmp_path / "copy")
+    old = tmp_path / "old-report"
+    shutil.copytree(tmp_path / "other-report", old)
+    (old / LIST).unlink()  # as earlier versions left it
+    trained = tmp_path / "trained"
+    trained.mkdir()
+    (trained / "training.json").write_text("{}")
+    new = "name a new folder after --copy"
+    places = {
+        runs: f"is the folder of runs; {new}",
+        runs / "sweep-report": f"is the folder of a report; {new}",
+        tmp_path / "other-report": f"is the folder of a report; {new}",
+        old: f"is the folder of a report; {new}",
+        trained: f"is the folder of a run; {new}",
+        tmp_path / "copy": f"holds a copy of the study other, as its {LIST} says; {new}, or delete what is there",
+    }
+    for again in range(2):
+        before = held(tmp_path), held(runs)
+        for place, said in places.items():
+            with pytest.raises(SystemExit):
+                main(["study", "report", str(study.path), "--runs", str(runs), "--copy", str(place)])
+            assert capsys.readouterr().err == f"error: {place} {said}.\n"
+        assert (held(tmp_path), held(runs)) == before
+        if not again:  # the next time there is a report
+            write_files(report, runs / "sweep-report")
+    shutil.rmtree(runs / "sweep-report")
+
+
+def test_a_report_does_not_replace_a_copy(report: Report, tmp_path: Path):
     write_copy(report, tmp_path)
-    assert held(tmp_path).keys() == COPIED
+    before = held(tmp_path)
+    with pytest.raises(
+        InputError,
+        match=rf"^{tmp_path} holds a copy of the study sweep, as its {LIST} says; move it away, so that the report can be written\.$",
+    ):
+        write_files(report, tmp_path)
+    assert held(tmp_path) == {**before, ".lock": b""}
 
 
 def test_a_copy_killed_in_mid_write_is_known_again(report: Report, tmp_path: Path):

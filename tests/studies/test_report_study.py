@@ -15,10 +15,11 @@ import torch
 import yaml
 from matplotlib import image
 
+from callbacks.read_json import without_nan
 from cli import main
 from errors import InputError
 from studies import kept_comparisons
-from studies.comparison import Comparison, PairLine, PairValue, without_nan
+from studies.comparison import Comparison, PairLine, PairValue
 from studies.kept_comparisons import comparison_of, read_kept
 from studies.loss_barrier import LossLine
 from studies.owned_files import LIST
@@ -313,7 +314,7 @@ def test_a_copy_replaces_an_earlier_one_and_nothing_else(tiny, tmp_path):
     assert left == {"README.md", LIST, "main.md", "main.csv", "sweep.png", "notes.txt"}
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "README.md").write_text("# A person's own page\n")
-    with pytest.raises(InputError, match="was not written by a report"):
+    with pytest.raises(InputError, match="was not written by a copy"):
         write_copy(report, tmp_path / "b")
     assert (tmp_path / "b" / "README.md").read_text() == "# A person's own page\n"
 
