@@ -8,13 +8,14 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from datamodules import CIFAR10H, POPQUORN, ChaosNLI, mnist, simulated_soft_digits
+from datamodules import CIFAR10H, POPQUORN, ChaosNLI, digits, mnist, simulated_soft_digits
 from datamodules.cifar10h import RECORD
 from datamodules.corpora.difficulty import Regions
 from datamodules.corpora.options import CorpusOptions, Interpolation, SourceOptions
@@ -34,6 +35,15 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("PLURALITY_DATA is not set, so the published data is not at hand")
     return Path(folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def digits_made_once() -> Iterator[None]:
+    """Hundreds of tests read the same blended digits: they are made once in each process that runs tests, and each test has copies of its own."""
+    made = cache(digits.blended_digits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digits, "blended_digits", lambda seed: tuple(array.copy() for array in made(seed)))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,8 @@ def server() -> Server:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ends = [theirs.fileno(), ours.fileno()]
     command = [sys.executable, "-m", "tests.warm_server", *map(str, ends), str(os.getpid())]
-    process = subprocess.Popen(command, cwd=ROOT, pass_fds=ends, stdin=subprocess.DEVNULL)
+    patient = {**os.environ, "OMP_WAIT_POLICY": "passive"}  # threads that wait for each other leave the cores to other tests
+    process = subprocess.Popen(command, cwd=ROOT, env=patient, pass_fds=ends, stdin=subprocess.DEVNULL)
     theirs.close()
     atexit.register(_stop, process, ours)
     return Server(process.pid, ours)

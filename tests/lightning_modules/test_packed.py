@@ -24,7 +24,7 @@ QUIET: dict[str, Any] = {"logger": False, "enable_checkpointing": False, "enable
 
 
 def data_of(seed: int, delivery=None) -> Digits:
-    data = Digits(delivery=delivery or SoftLabels(), batch_size=100, seed=seed)
+    data = Digits(delivery=delivery or SoftLabels(), batch_size=200, seed=seed)
     data.setup()
     return data
 

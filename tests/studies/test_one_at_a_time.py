@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from callbacks.results import read_training
-from tests.studies.test_finished import options, start, wait_until
+from tests.studies.test_finished import fork, options, wait_until
 
 
 def test_two_fits_at_once_train_one_run_once(tmp_path: Path):
     words = ["fit", *options(tmp_path, "--trainer.max_epochs", "30")]
-    first = start(words)
+    first = fork(words)
     wait_until(first, lambda: any(tmp_path.glob("*/fingerprint.json")))
-    second = start(words)
+    second = fork(words)
     told, _ = second.communicate(timeout=600)
     said, _ = first.communicate(timeout=600)
     assert (first.returncode, second.returncode) == (0, 0), said + told
