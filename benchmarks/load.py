@@ -53,10 +53,14 @@ SETTINGS = {
 }
 OURS = "one gather per batch"
 AT_ONCE = 50_000  # items that are written at a time
+WARM, TIMED = 40, 30  # batches from a cached file
+FEWEST = max(WARM, TIMED)
 
 
 def main() -> None:
     sizes = [int(word) for word in sys.argv[2:]] or SIZES
+    if min(sizes) < FEWEST * BATCH:
+        sys.exit(f"{min(sizes):,} items are too few to time {FEWEST} batches of {BATCH}; name {FEWEST * BATCH:,} or more.")
     folder = Path(tempfile.mkdtemp(prefix="load-", dir=sys.argv[1] if len(sys.argv) > 1 else None))
     try:
         found = [measure(folder, items) for items in sizes]
@@ -215,7 +219,7 @@ def rates(path: Path) -> None:
         return TensorLoader(MappedInputs(values, np.arange(len(values))), BatchOrder(torch.arange(len(values)), BATCH, seed, shuffle=True))
 
     def single(workers: int, seed: int) -> DataLoader:
-        return DataLoader(Rows(), batch_sampler=[batch.tolist() for batch in gather(seed).sampler][:80], num_workers=workers)
+        return DataLoader(Rows(), batch_sampler=[batch.tolist() for batch in gather(seed).sampler][:FEWEST], num_workers=workers)
 
     def feed(loader, batches: int) -> float:
         feeder, start, items = iter(loader), perf_counter(), 0
@@ -234,8 +238,8 @@ def rates(path: Path) -> None:
                 drop(path)
             batches = loader(0)
             if state == "cached":
-                feed(batches, 70)
-            found[f"{name}, {state}"] = feed(batches, 50 if state == "cached" else 10)
+                feed(batches, WARM)
+            found[f"{name}, {state}"] = feed(batches, TIMED if state == "cached" else 10)
             del batches  # and its map, which would keep the file cached
     print(json.dumps(found))
 
