@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from errors import InputError
+from studies.end_together import check_port
 from tests import processes
 from tests.devices.both import OPTIONS, ROOT, cli
 from tests.devices.test_launchers import DDP, TORCHRUN
@@ -76,3 +78,10 @@ def test_torchrun_ends_with_its_own_report_after_the_sentence(mistake: str, tmp_
     assert not [line for line in said if "Connection closed" in line]
     assert "  exitcode  : 2" in "\n".join(said)
     assert code == 1
+
+
+@pytest.mark.parametrize("port", ["abc", "80000", "-1"])
+def test_what_is_no_port_is_refused_before_processes_try_to_meet(port: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MASTER_PORT", port)
+    with pytest.raises(InputError, match=f"MASTER_PORT is {port}; it must be a number from 0 to 65535"):
+        check_port()

@@ -12,7 +12,14 @@ from tests.studies.test_launch import write_study
 
 @pytest.mark.parametrize(
     ("trainer", "several"),
-    [({}, False), ({"devices": 1}, False), ({"devices": "3"}, True), ({"devices": [0, 1]}, True), ({"devices": "0,"}, False), ({"devices": "0,1"}, True)],
+    [
+        ({}, False),
+        ({"devices": 1}, False),
+        ({"devices": "3"}, True),
+        ({"devices": [0, 1]}, True),
+        ({"devices": "0,"}, False),
+        ({"devices": "0,1"}, True),
+    ],
 )
 def test_when_lightning_would_start_more_processes(trainer: dict, several: bool):
     assert needs_processes({"trainer": {"accelerator": "cpu", **trainer}}) == several
