@@ -8,7 +8,7 @@ demo: .venv/ready
 	$(BIN)/python -m studies.demo
 
 test: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-long: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long
