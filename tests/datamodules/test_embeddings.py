@@ -109,10 +109,14 @@ def test_a_process_waits_for_another_says_so_and_goes_on_when_that_is_killed(emb
     first = start(replace(embedder, hang_at=given[7]), given, tmp_path / "cache", 5)
     until(lambda: shards(tmp_path))
     second = start(embedder, given, tmp_path / "cache", 5)
-    while "which makes the embeddings, since" not in said:
+
+    def told() -> bool:
+        nonlocal said
         assert second.is_alive(), "it did not wait"
-        time.sleep(0.02)
         said += capfd.readouterr().out
+        return "which makes the embeddings, since" in said
+
+    until(told)
     first.kill()
     second.join(HANGS)
     assert second.exitcode == 0

@@ -203,7 +203,7 @@ def test_killed_ten_times_and_started_again_it_ends_with_the_same_bits(tmp_path:
     study = write_study(tmp_path, grids=grids, options={"trainer.max_epochs": 12})
     subprocess.run(command(study, tmp_path / "whole"), check=True, timeout=HANGS, capture_output=True)
     chance = random.Random(0)
-    killed = tmp_path / "killed"
+    killed, hit = tmp_path / "killed", 0
     for _ in range(10):
         before = states(killed)
         process = subprocess.Popen(command(study, killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -211,6 +211,8 @@ def test_killed_ten_times_and_started_again_it_ends_with_the_same_bits(tmp_path:
         time.sleep(chance.uniform(0, 8))
         process.kill()
         process.wait()
+        hit += len(results(killed)) < 13
+    assert hit, "the study was over before the first kill; give it more epochs"
     subprocess.run(command(study, killed), check=True, timeout=HANGS, capture_output=True)
     assert len(results(killed)) == 13
     assert results(killed) == results(tmp_path / "whole")
