@@ -6,12 +6,12 @@ import threading
 import warnings
 from typing import TYPE_CHECKING
 
-from interruption import DIVERGED, Interrupted, interrupt_on_signals
-from studies.end_together import end_interrupted, tell_and_end
-from studies.parent import die_with_first_process
+from core.interruption import DIVERGED, Interrupted, interrupt_on_signals
+from core.parent_process import die_with_first_process
+from experiment.processes.end_together import end_interrupted, tell_and_end
 
 if TYPE_CHECKING:
-    from studies.single_run import PluralityCLI
+    from experiment.single_run import PluralityCLI
 
 
 def main(args: list[str] | None = None) -> "PluralityCLI | None":
@@ -31,7 +31,7 @@ def main(args: list[str] | None = None) -> "PluralityCLI | None":
 def _run(words: list[str]) -> "PluralityCLI | None":
     """Imports are part of the work: they take seconds, in which somebody may press Ctrl-C."""
     if words[:1] == ["corpus"]:
-        from datamodules.corpora.command import corpus_command
+        from corpora.command import corpus_command
 
         return corpus_command(words[1:])
     if words[:1] == ["study"]:
@@ -40,11 +40,11 @@ def _run(words: list[str]) -> "PluralityCLI | None":
         _quiet()
         return study_command(words[1:])
     if words[:1] == ["describe"]:
-        from studies.describe import describe_command
+        from experiment.describe_command import describe_command
 
         _quiet()
         return describe_command(words[1:])
-    from studies.single_run import run_command
+    from experiment.single_run import run_command
 
     _quiet()
     return run_command(words)
@@ -61,7 +61,7 @@ def _quiet() -> None:
 
 def _tell_of_thread(failed: threading.ExceptHookArgs) -> None:
     """TensorBoard writes in a thread. If that fails because of the disk, the same is raised again in the thread that gave it something to write."""
-    from errors import closed_disk, full_disk
+    from core.errors import closed_disk, full_disk
 
     if failed.exc_value is None or not (full_disk(failed.exc_value) or closed_disk(failed.exc_value)):
         threading.__excepthook__(failed)

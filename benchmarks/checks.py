@@ -24,7 +24,7 @@ from measure import verdict
 
 from cli import main as command
 from datamodules import CIFAR10H
-from datamodules.votes import VoteTable
+from datamodules.votes.table import VoteTable
 from metrics import functional, scores
 
 TESTS, LIMIT = 5, 0.02

@@ -23,8 +23,8 @@ import numpy as np
 import torch
 from measure import best_of, verdict
 
-from datamodules.delivery import Delivery, Multipass, StochasticLabelSampling
-from datamodules.votes import VoteTable
+from datamodules.votes.delivery import Delivery, Multipass, StochasticLabelSampling
+from datamodules.votes.table import VoteTable
 
 DELIVERIES: dict[str, Delivery] = {"SLS": StochasticLabelSampling(), "Multipass": Multipass()}
 

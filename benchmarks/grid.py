@@ -21,7 +21,7 @@ from typing import Any
 from measure import best_of, verdict, with_idle_threads_asleep
 from packed import CORES, THREADS, Case, run_packs_side_by_side, run_stock, silence
 
-from datamodules.delivery import MajorityVote, SoftLabels
+from datamodules.votes.delivery import MajorityVote, SoftLabels
 from lightning_modules.networks import MLPHead
 
 LENGTHS = (10, 15, 20)
@@ -51,7 +51,7 @@ def in_minutes(seconds: float) -> str:
 
 def measure(number: int) -> None:
     silence()
-    start = best_of(2, lambda repeat: subprocess.run([sys.executable, "-c", "import studies.pack_job"], check=True))
+    start = best_of(2, lambda repeat: subprocess.run([sys.executable, "-c", "import studies.launch.pack_job"], check=True))
     print(f"start of a process: {start:.1f} s")
     packed = stock = 0.0
     for case in CASES[:number]:

@@ -27,8 +27,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from callbacks.eigenvalues import ends_by_lanczos
-from callbacks.hessian_product import HessianProduct
+from callbacks.hessian.eigenvalues import ends_by_lanczos
+from callbacks.hessian.hessian_product import HessianProduct
 from callbacks.hessian_spectrum import measure_spectrum
 from datamodules import Digits
 from lightning_modules.networks import LeNet, Network, ResNet18, SimpleFFN

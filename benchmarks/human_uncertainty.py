@@ -18,7 +18,7 @@ from grid import in_minutes
 from measure import verdict, with_idle_threads_asleep
 from packed import CORES, RATE, THREADS, Case, run_packs_side_by_side, run_stock, silence
 
-from datamodules.delivery import SoftLabels
+from datamodules.votes.delivery import SoftLabels
 from lightning_modules.networks import DeeperFFN, LeNet, SimpleFFN
 
 EPOCHS = {"with early stopping, at most": 60, "for the dynamics": 40}

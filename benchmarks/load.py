@@ -165,10 +165,10 @@ def stages(folder: Path) -> None:
     from lightning import Trainer
 
     from datamodules import Multipass, OwnVotes, SoftLabels, StochasticLabelSampling
+    from datamodules.custom.describe import describe
     from datamodules.fingerprint import fingerprint
     from lightning_modules import AnnotatorClassifier
     from lightning_modules.networks import MLPHead
-    from studies.describe import describe
 
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
@@ -199,7 +199,7 @@ def rates(path: Path) -> None:
     from torch.utils.data import DataLoader, Dataset
 
     from datamodules.loading import TensorLoader
-    from datamodules.mapped import MappedInputs, map_array
+    from datamodules.memmap_inputs import MappedInputs, map_array
     from datamodules.order import BatchOrder
 
     torch.set_num_threads(1)

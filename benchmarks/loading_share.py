@@ -24,9 +24,9 @@ from lightning import Callback, Trainer
 from measure import verdict
 from torch.utils.data import DataLoader, TensorDataset
 
-from datamodules.delivery import BoundDelivery, Delivery, Multipass, StochasticLabelSampling
-from datamodules.digits import Digits
+from datamodules.datasets.digits import Digits
 from datamodules.loading import TensorLoader
+from datamodules.votes.delivery import BoundDelivery, Delivery, Multipass, StochasticLabelSampling
 from lightning_modules.classifier import AnnotatorClassifier
 from lightning_modules.networks import SimpleFFN
 

@@ -26,13 +26,13 @@ from pytorch_ood.metrics import OODMetrics
 from torch import Tensor
 
 from callbacks import OODScores
-from callbacks.ood_detectors import ODIN
-from callbacks.ood_passes import foreign_loader
+from callbacks.ood.detectors import ODIN
+from callbacks.ood.passes import foreign_loader
 from callbacks.ood_scores import SCORES
 from datamodules import VoteDataModule
-from datamodules.ood_sets import read_cifar
+from datamodules.io.ood_sets import read_cifar
 from datamodules.vote_datamodule import Corpus
-from datamodules.votes import VoteTable
+from datamodules.votes.table import VoteTable
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import ResNet18
 

@@ -34,14 +34,14 @@ from measure import SPAWN, best_of, verdict, with_idle_threads_asleep
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.flop_counter import FlopCounterMode
 
-from datamodules.delivery import Multipass, SoftLabels
 from datamodules.vote_datamodule import Corpus, VoteDataModule
-from datamodules.votes import VoteTable
+from datamodules.votes.delivery import Multipass, SoftLabels
+from datamodules.votes.table import VoteTable
 from lightning_modules.classifier import AnnotatorClassifier
 from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, SimpleFFN
 from lightning_modules.networks.network import Network
-from lightning_modules.pack_member import Member
-from lightning_modules.packed import PackedClassifier
+from lightning_modules.packed.pack_member import Member
+from lightning_modules.packed.packed_classifier import PackedClassifier
 
 EPOCHS, VAL_ITEMS, VOTES = 4, 500, 20
 RATE = 1e-3

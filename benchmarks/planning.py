@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from callbacks.records.training_record import TrainingRecord
 from callbacks.results import describe_value, write_results
-from callbacks.training_record import TrainingRecord
 from datamodules import SoftLabels
+from experiment.configuration import resolve
 from studies.commands import jobs_of
-from studies.configuration import resolve
-from studies.report import write_report
-from studies.study import Study
+from studies.plan.study import Study
+from studies.report.report import write_report
 
 METRICS = ("soft_nll", "kl", "accuracy", "entropy_spearman", "ece")
 

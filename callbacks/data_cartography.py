@@ -12,15 +12,15 @@ import torch
 from lightning import LightningModule, Trainer
 from torch import Tensor
 
-from callbacks.as_found import as_found
-from callbacks.cartography_figure import draw_data_map
-from callbacks.cartography_records import copy_epochs, read_epochs, record_path, write_epoch
+from callbacks.cartography.figure import draw_data_map
+from callbacks.cartography.records import copy_epochs, read_epochs, record_path, write_epoch
 from callbacks.history import read_history
 from callbacks.probe import Findings, Probe
-from callbacks.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
+from core.errors import InputError
+from core.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
 from datamodules import VoteDataModule, VoteTable
-from errors import InputError
 from lightning_modules import AnnotatorClassifier
+from lightning_modules.preserve_state import as_found
 from metrics.cartography import DataMap, data_map, uncertainty_correlations
 from metrics.per_item import map_values
 

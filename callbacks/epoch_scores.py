@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from lightning import LightningModule, Trainer
 
-from callbacks.as_found import as_found
 from callbacks.history import read_history, training_pauses_to_validate
 from callbacks.probe import Findings, Probe
-from callbacks.ranks import from_first_rank
+from core.errors import InputError
+from core.ranks import from_first_rank
 from datamodules import VoteDataModule
-from errors import InputError
 from lightning_modules import AnnotatorClassifier
+from lightning_modules.preserve_state import as_found
 from metrics import mean_metrics
 
 ITEMS = 512  # of one pass: there is no gradient, so more than a training batch fits

@@ -8,14 +8,14 @@ import torch
 from captum.attr import LayerGradCam
 from torch import Tensor, nn
 
-from callbacks.as_found import as_found
-from callbacks.grad_cam_panel import draw_panel
+from callbacks.figures.grad_cam_panel import draw_panel
 from callbacks.probe import Findings, Probe
-from callbacks.ranks import gather_over_ranks, rank_and_ranks
+from core.errors import InputError
+from core.ranks import gather_over_ranks, rank_and_ranks
 from datamodules import VoteDataModule
-from errors import InputError
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import Network
+from lightning_modules.preserve_state import as_found
 
 CHUNK = 256  # items whose activations are held at once
 

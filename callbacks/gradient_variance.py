@@ -12,15 +12,15 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from callbacks.figure_text import TITLE, as_typed
+from callbacks.figures.figure_text import TITLE, as_typed
 from callbacks.probe import Findings, Probe
-from callbacks.ranks import gather_over_ranks
 from callbacks.uncertainty_figures import BLUE, GREY, ORANGE
+from core.errors import InputError
+from core.randomness import generator
+from core.ranks import gather_over_ranks
 from datamodules import VoteDataModule
-from errors import InputError
 from lightning_modules import AnnotatorClassifier
 from metrics import functional
-from randomness import generator
 
 CHUNK = 2**22  # numbers in a table of [items, classes, classes]; what bounds the memory of the Monte Carlo estimate
 

@@ -9,16 +9,16 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from callbacks.eigenvalues import Ends, ends_by_lanczos, ends_by_power_iteration
-from callbacks.hessian_product import HessianProduct
-from callbacks.lanczos import Ritz, lanczos
+from callbacks.hessian.eigenvalues import Ends, ends_by_lanczos, ends_by_power_iteration
+from callbacks.hessian.hessian_product import HessianProduct
+from callbacks.hessian.lanczos import Ritz, lanczos
+from callbacks.hessian.spectral_density import draw_density, quadrature
+from callbacks.hessian.trace_estimate import Trace, hutchinson, xtrace
 from callbacks.probe import Findings, Probe
-from callbacks.spectral_density import draw_density, quadrature
-from callbacks.trace_estimate import Trace, hutchinson, xtrace
+from core.errors import InputError
+from core.randomness import generator, some_of
 from datamodules import VoteDataModule
-from errors import InputError
 from lightning_modules import AnnotatorClassifier
-from randomness import generator, some_of
 
 Eigenvalues = Literal["lanczos", "power"]
 Traces = Literal["hutch++", "xtrace", "hutchinson"]

@@ -7,9 +7,9 @@ from typing import Any
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
-from callbacks.read_json import is_number, read_json, with_nan, without_nan
-from errors import InputError
-from kept_files import write_atomically
+from core.atomic_io import write_atomically
+from core.errors import InputError
+from core.read_json import is_number, read_json, with_nan, without_nan
 
 Epochs = list[
     dict[str, float]

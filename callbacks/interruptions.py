@@ -5,7 +5,7 @@ from datetime import timedelta
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Timer
 
-from interruption import TIME_IS_UP, Interrupted
+from core.interruption import TIME_IS_UP, Interrupted
 
 
 class TimeLimit(Timer):

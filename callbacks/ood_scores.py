@@ -10,19 +10,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from callbacks import ood_detectors as detect
-from callbacks.named_detectors import NamedDetector, class_of
-from callbacks.ood_figure import draw_scores
-from callbacks.ood_passes import Outputs, check_halves, foreign_loader, one_pass
+from callbacks.ood import detectors as detect
+from callbacks.ood.figure import draw_scores
+from callbacks.ood.named_detectors import NamedDetector, class_of
+from callbacks.ood.passes import Outputs, check_halves, foreign_loader, one_pass
 from callbacks.probe import Findings, Probe
-from callbacks.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
+from core.errors import InputError
+from core.randomness import some_of
+from core.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
 from datamodules import VoteDataModule
-from datamodules.files import AbsentFile
-from datamodules.ood_sets import PUBLISHED, fetch_ood_set
-from errors import InputError
+from datamodules.io.files import AbsentFile
+from datamodules.io.ood_sets import PUBLISHED, fetch_ood_set
 from lightning_modules import AnnotatorClassifier
 from metrics import detection
-from randomness import some_of
 
 LOGIT_SCORES = {"msp": detect.msp, "energy": detect.energy, "entropy": detect.entropy, "margin": detect.margin}
 FITTED_SCORES = ("knn", "mahalanobis", "vim")

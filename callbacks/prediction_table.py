@@ -13,9 +13,9 @@ from torch import Tensor
 from torchmetrics.utilities import dim_zero_cat
 
 from callbacks.results import output_folder
-from datamodules.tables import MOST_ROWS, refuse_too_many_rows
-from errors import InputError, name_rows
-from kept_files import write_atomically
+from core.atomic_io import write_atomically
+from core.errors import InputError, name_rows
+from datamodules.io.tables import MOST_ROWS, refuse_too_many_rows
 from metrics import AllItems, per_item
 
 WHO = ("model", "annotators")

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import torch
 from lightning import LightningModule, Trainer
 
-from callbacks.as_found import as_found
-from callbacks.drawing import Draws, Picture, draw_pictures
+from callbacks.figures.drawing import Draws, Picture, draw_pictures
 from callbacks.results import output_folder
+from core.atomic_io import write_atomically
+from core.errors import InputError
 from datamodules import VoteDataModule
-from errors import InputError
-from kept_files import write_atomically
 from lightning_modules import AnnotatorClassifier
+from lightning_modules.preserve_state import as_found
 
 
 @dataclass

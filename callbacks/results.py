@@ -20,14 +20,14 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from rich.table import Table
 
-from callbacks.drawing import Draws
-from callbacks.earlier_runs import training_by_evidence
-from callbacks.ranks import sum_over_ranks
-from callbacks.read_json import read_json, with_nan, without_nan
-from callbacks.results_kinds import are_results
-from callbacks.terminal import plain_console
-from callbacks.training_record import FILE, TrainingRecord, as_training
-from kept_files import write_atomically
+from callbacks.figures.drawing import Draws
+from callbacks.records.earlier_runs import training_by_evidence
+from callbacks.records.results_kinds import are_results
+from callbacks.records.training_record import FILE, TrainingRecord, as_training
+from core.atomic_io import write_atomically
+from core.ranks import sum_over_ranks
+from core.read_json import read_json, with_nan, without_nan
+from core.terminal import plain_console
 
 CORRELATIONS = ("entropy_pearson", "entropy_spearman")  # of the model's entropy and people's
 PACKAGES = ("torch", "lightning", "torchvision", "torchmetrics", "numpy", "scipy", "relplot")
@@ -221,7 +221,7 @@ def has_ended(folder: Path) -> bool:
 def describe_value(value: Any) -> Any:
     """A delivery (or any dataclass) as plain data that says its class.
 
-    >>> from datamodules.delivery import Mixup
+    >>> from datamodules.votes.delivery import Mixup
     >>> describe_value(Mixup(alpha=0.2))
     {'name': 'Mixup', 'base': {'name': 'MajorityVote'}, 'alpha': 0.2}
     """

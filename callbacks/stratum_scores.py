@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from callbacks.probe import Findings, Probe
-from callbacks.ranks import gather_over_ranks
+from core.ranks import gather_over_ranks
 from datamodules import VoteDataModule
 from lightning_modules import AnnotatorClassifier
 from metrics import every_score

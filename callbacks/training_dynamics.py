@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from callbacks.figure_text import TITLE, as_typed
+from callbacks.figures.figure_text import TITLE, as_typed
 from callbacks.history import Epochs, read_history, training_pauses_to_validate
 from callbacks.probe import Findings, Probe
-from callbacks.ranks import from_first_rank, gather_over_ranks
 from callbacks.uncertainty_figures import BLUE, GREY, ORANGE
+from core.ranks import from_first_rank, gather_over_ranks
 from datamodules import VoteDataModule
-from datamodules.votes import VoteTable
+from datamodules.votes.table import VoteTable
 from lightning_modules import AnnotatorClassifier
 from metrics.drift import prediction_drift
 

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from callbacks.drawing import Draws
-from callbacks.figure_text import TITLE, as_typed
-from errors import InputError
+from callbacks.figures.drawing import Draws
+from callbacks.figures.figure_text import TITLE, as_typed
+from core.errors import InputError
 from metrics import AllItems, functional
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"  # from the colour-blind safe palette of Okabe and Ito

@@ -1,10 +1,16 @@
 """Datasets by name, and the deliveries that a config can choose from."""
 
-from datamodules.chaosnli import ChaosNLI
-from datamodules.cifar10h import CIFAR10H
-from datamodules.cifar10h_frozen import CIFAR10HFrozen
-from datamodules.cifar10h_hard import CIFAR10HHard
-from datamodules.delivery import (
+from datamodules.custom.own_votes import OwnVotes
+from datamodules.datasets.chaosnli import ChaosNLI
+from datamodules.datasets.cifar10h import CIFAR10H
+from datamodules.datasets.cifar10h_frozen import CIFAR10HFrozen
+from datamodules.datasets.cifar10h_hard import CIFAR10HHard
+from datamodules.datasets.digits import Digits
+from datamodules.datasets.mnist_subset import MNISTSubset
+from datamodules.datasets.popquorn import POPQUORN
+from datamodules.datasets.soft_digits import SoftDigits
+from datamodules.vote_datamodule import VoteDataModule
+from datamodules.votes.delivery import (
     Delivery,
     DeterministicControl,
     LabelSmoothing,
@@ -15,13 +21,7 @@ from datamodules.delivery import (
     SoftLabels,
     StochasticLabelSampling,
 )
-from datamodules.digits import Digits
-from datamodules.mnist_subset import MNISTSubset
-from datamodules.own_votes import OwnVotes
-from datamodules.popquorn import POPQUORN
-from datamodules.soft_digits import SoftDigits
-from datamodules.vote_datamodule import VoteDataModule
-from datamodules.votes import VoteTable
+from datamodules.votes.table import VoteTable
 
 __all__ = [
     "CIFAR10H",

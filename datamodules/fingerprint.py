@@ -14,8 +14,8 @@ import xxhash
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from datamodules.mapped import MappedInputs
-from datamodules.votes import VoteTable
+from datamodules.memmap_inputs import MappedInputs
+from datamodules.votes.table import VoteTable
 
 BLOCKS = 64  # of a file that is larger than memory
 BLOCK = 1 << 16  # bytes of one

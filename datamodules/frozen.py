@@ -7,16 +7,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datamodules.account import Account
+from core.errors import InputError
 from datamodules.embedders import Embedder
 from datamodules.embedders.embedder import Inputs
-from datamodules.embeddings import embed_all
+from datamodules.embedders.embeddings import embed_all
 from datamodules.fingerprint import digest_of_items
-from datamodules.ood_sets import read_ood_set
+from datamodules.io.ood_sets import read_ood_set
 from datamodules.preparation import Moments
+from datamodules.summary import Account
 from datamodules.vote_datamodule import Corpus, VoteDataModule
-from datamodules.votes import VoteTable
-from errors import InputError
+from datamodules.votes.table import VoteTable
 
 
 class FrozenDataModule(VoteDataModule):

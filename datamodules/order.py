@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from errors import InputError
-from randomness import generator
+from core.errors import InputError
+from core.randomness import generator
 
 
 class BatchOrder:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from randomness import generator
+from core.randomness import generator
 
 
 class Standardize:

@@ -14,15 +14,15 @@ from lightning import LightningDataModule
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from datamodules.account import Account
-from datamodules.delivery import BoundDelivery, Delivery, SoftLabels
+from core.errors import InputError
+from datamodules.io.ood_sets import read_ood_set
 from datamodules.loading import Batch, TensorLoader, WorkerLoader
-from datamodules.mapped import MappedInputs
-from datamodules.ood_sets import read_ood_set
+from datamodules.memmap_inputs import MappedInputs
 from datamodules.order import BatchOrder
 from datamodules.preparation import CropFlip, Standardize
-from datamodules.votes import VoteTable
-from errors import InputError
+from datamodules.summary import Account
+from datamodules.votes.delivery import BoundDelivery, Delivery, SoftLabels
+from datamodules.votes.table import VoteTable
 
 
 @dataclass
@@ -219,7 +219,7 @@ class VoteDataModule(LightningDataModule, ABC):
         return rows[self.corpus.votes.high_disagreement(quantile)[rows]]
 
     def foreign_inputs(self, source: str, root: str) -> Tensor:
-        """Images from elsewhere (`datamodules.ood_sets` says which) as this dataset stores its own: bytes of its shape."""
+        """Images from elsewhere (`datamodules.io.ood_sets` says which) as this dataset stores its own: bytes of its shape."""
         return read_ood_set(source, root, self.input_shape)
 
     def on_after_batch_transfer(self, batch: tuple[Tensor, Tensor], dataloader_idx: int) -> Batch:

@@ -12,12 +12,12 @@ from lightning.pytorch.cli import LRSchedulerCallable, OptimizerCallable
 from torch import Tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from errors import InputError
+from core.errors import InputError
+from core.randomness import generator
 from lightning_modules.networks import Network
 from lightning_modules.resuming import had_stopped, stopped_early
 from lightning_modules.schedules import CosineToEnd
 from metrics import every_metric, mean_metrics
-from randomness import generator
 
 
 class Prediction(NamedTuple):

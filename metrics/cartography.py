@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from errors import InputError
+from core.errors import InputError
 from metrics import functional, per_item
 from metrics.inputs import Values, as_tensor, distributions_of_items
 

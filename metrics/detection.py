@@ -10,7 +10,7 @@ Both are vectors (tensors, numpy arrays or lists), one score per item, and a *hi
 import torch
 from torch import Tensor
 
-from errors import InputError, name_rows
+from core.errors import InputError, name_rows
 from metrics.inputs import Values, as_double
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor
 
-from errors import InputError
+from core.errors import InputError
 from metrics import per_item
 from metrics.inputs import Values, distributions_of_items
 

@@ -2,7 +2,7 @@
 
 >>> check(*as_tables([[0.9, 0.1]], [[30, 20]]))
 Traceback (most recent call last):
-errors.InputError: target_probs looks like counts, whole numbers that sum to up to 50 in row 0; divide each row by its sum.
+core.errors.InputError: target_probs looks like counts, whole numbers that sum to up to 50 in row 0; divide each row by its sum.
 """
 
 import math
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from errors import InputError, name_rows
+from core.errors import InputError, name_rows
 
 Values = Tensor | ArrayLike
 

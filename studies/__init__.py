@@ -1,0 +1,1 @@
+"""Many runs as one thing: plan, launch, analysis, figures, tables, report. Imports everything but cli."""

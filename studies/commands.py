@@ -11,20 +11,20 @@ from rich.console import Console
 from rich.table import Table
 
 from callbacks.results import read_failure, read_results
-from callbacks.terminal import plain_console
-from errors import InputError
-from interruption import DIVERGED, Interrupted
-from studies.begun_jobs import begun_jobs
-from studies.cost import in_words, seconds
-from studies.file_names import check_folder
-from studies.known_data import check_data
-from studies.local_launcher import is_done, launch, study_folder, threads_of
-from studies.packing import Job, jobs_of
-from studies.run_checks import check_probes, check_results
-from studies.second_stage import SecondStage, second_stage
-from studies.slurm_launcher import ClusterOptions, launch_on_slurm
-from studies.steps_left import steps_left
-from studies.study import Run, Study
+from core.errors import InputError
+from core.file_names import check_folder
+from core.interruption import DIVERGED, Interrupted
+from core.terminal import plain_console
+from experiment.steps_left import steps_left
+from studies.launch.begun_jobs import begun_jobs
+from studies.launch.local_launcher import is_done, launch, study_folder, threads_of
+from studies.launch.slurm_launcher import ClusterOptions, launch_on_slurm
+from studies.plan.cost import in_words, seconds
+from studies.plan.known_data import check_data
+from studies.plan.packing import Job, jobs_of
+from studies.plan.run_checks import check_probes, check_results
+from studies.plan.second_stage import SecondStage, second_stage
+from studies.plan.study import Run, Study
 from studies.typed_commands import RUNS, typed_command
 
 
@@ -47,7 +47,7 @@ def study_command(arguments: list[str]) -> None:
     elif options.command == "run":
         run(study, runs, processes, options, console)
     else:
-        from studies.report_command import report_command
+        from studies.report.command import report_command
 
         say = partial(console.print, soft_wrap=True, highlight=False, markup=False)
         report_command(study, runs, Path(options.copy) if options.copy else None, say)
@@ -141,7 +141,7 @@ def plan(study: Study, runs: Path, processes: int, console: Console) -> None:
 
 def tell_measured_cost(study: Study, runs: Path, console: Console) -> None:
     """What the runs that are left would take on this device, from some of their own steps."""
-    from studies.calibration import calibrate
+    from studies.plan.timing import calibrate
 
     left = [run for run in study.runs() if steps_left(run.config, run.folder(runs), study.predict)]
     for found in calibrate(left, study.predict):

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from callbacks.terminal import plain_console
-from studies.collect import collect
+from core.terminal import plain_console
+from studies.analysis.collect import collect
 from studies.commands import study_command
-from studies.report import write_report
-from studies.study import Study
+from studies.plan.study import Study
+from studies.report.report import write_report
 
 STUDY = "configs/studies/digits.yaml"
 COLUMNS = {"soft_nll": "soft NLL", "kl": "KL", "accuracy": "accuracy", "entropy_spearman": "ent. corr.", "ece": "ECE"}

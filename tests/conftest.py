@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from datamodules import CIFAR10H, POPQUORN, ChaosNLI, digits, mnist, simulated_soft_digits
-from datamodules.cifar10h import RECORD
-from datamodules.corpora.difficulty import Regions
-from datamodules.corpora.options import CorpusOptions, Interpolation, SourceOptions
-from studies import job_server
+from corpora.difficulty import Regions
+from corpora.options import CorpusOptions, Interpolation, SourceOptions
+from datamodules import CIFAR10H, POPQUORN, ChaosNLI
+from datamodules.datasets import digits, simulated_soft_digits
+from datamodules.datasets.cifar10h import RECORD
+from datamodules.io import mnist
+from studies.launch import job_server
 from tests import processes
 from tests.devices.both import OPTIONS, Trained, cli, read_run, start, write_callbacks
 

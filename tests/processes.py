@@ -118,11 +118,11 @@ class Process:
 
 
 class ForkedJobServer(Process):
-    """What a study starts its jobs by (studies/job_server.py), forked too: in place of `open_server`."""
+    """What a study starts its jobs by (studies/launch/job_server.py), forked too: in place of `open_server`."""
 
     def __init__(self, environment: dict[str, str]):
         (theirs, to), (back, answers) = os.pipe(), os.pipe()
-        super().__init__([str(server().pid)], "studies/job_server.py", Path.cwd(), environment, theirs, answers, 2)
+        super().__init__([str(server().pid)], "studies/launch/job_server.py", Path.cwd(), environment, theirs, answers, 2)
         os.close(theirs)
         os.close(answers)
         self.stdin, self.stdout = os.fdopen(to, "wb", 0), os.fdopen(back, "rb", 0)

@@ -7,12 +7,12 @@ import yaml
 
 from callbacks.results import read_results
 from cli import main
-from datamodules.corpora.options import CorpusOptions, read_options
-from datamodules.files import AbsentFile
-from datamodules.simulated_soft_digits import FOLDER
-from studies.configuration import write_config
-from studies.study import Study
-from tests.datamodules.small_embedder import CLASS_PATH
+from corpora.options import CorpusOptions, read_options
+from datamodules.datasets.simulated_soft_digits import FOLDER
+from datamodules.io.files import AbsentFile
+from experiment.configuration import write_config
+from studies.plan.study import Study
+from tests.datamodules.embedders.small_embedder import CLASS_PATH
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 DATASETS = sorted(CONFIGS.glob("*.yaml"))
@@ -63,7 +63,7 @@ def test_one_step_with_each_trainer(path: Path, small_cifar: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("path", CALLBACKS, ids=lambda path: path.name)
 def test_one_step_and_a_test_with_each_set_of_callbacks(path: Path, small_cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("datamodules.files._download", _no_network)
+    monkeypatch.setattr("datamodules.io.files._download", _no_network)
     options = [*options_for(CONFIGS / "cifar10h.yaml", small_cifar), "--config", str(path), *ONE_STEP, "--model.network.width", "4"]
     options += ["--trainer.default_root_dir", str(tmp_path)]
     run = main(["fit", *options]).run_dir

@@ -1,6 +1,6 @@
 """The process that those of tests/processes.py are forked from: `python -m tests.warm_server REQUESTS CLIENT PARENT`, two sockets and a pid.
 
-It imports what commands and jobs import, and computes nothing, as studies/job_server.py does for jobs.
+It imports what commands and jobs import, and computes nothing, as studies/launch/job_server.py does for jobs.
 """
 
 import atexit
@@ -22,11 +22,11 @@ import numpy as np
 import sklearn.datasets  # noqa: F401  # which is imported late, and so would be by every child
 import torch.utils.tensorboard
 
+import experiment.single_run  # noqa: F401
 import studies.commands
-import studies.job_server
-import studies.pack_job
-import studies.single_run
-from studies.parent import die_with_parent
+import studies.launch.job_server
+import studies.launch.pack_job
+from core.parent_process import die_with_parent
 from tests import processes
 
 
@@ -82,7 +82,7 @@ def _become(request: dict[str, Any], files: list[int], server: int, client: sock
         warnings.simplefilter(os.environ["PYTHONWARNINGS"])  # pyright: ignore[reportArgumentType]  # one of its actions
     sys.argv = request["command"]
     processes.server = lambda: processes.Server(server, client)
-    studies.job_server.open_server = processes.ForkedJobServer
+    studies.launch.job_server.open_server = processes.ForkedJobServer
     try:
         runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as end:  # also of a job that a job server has forked meanwhile

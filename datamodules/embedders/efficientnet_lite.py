@@ -6,9 +6,9 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from core.errors import InputError
 from datamodules.embedders.image_embedder import ImageEmbedder
 from datamodules.embedders.weights import check_weights, package_folder
-from errors import InputError
 
 WEIGHTS_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 

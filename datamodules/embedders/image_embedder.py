@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from core.errors import InputError
 from datamodules.embedders.embedder import Embedder, Inputs
-from errors import InputError
 
 AT_ONCE = {"cpu": 16, "cuda": 64}  # images per pass: on a CPU more are slower, because their activations fall out of the cache
 

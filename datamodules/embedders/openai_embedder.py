@@ -13,11 +13,11 @@ import requests
 import torch
 from torch import Tensor
 
+from core.errors import InputError
+from core.randomness import generator
 from datamodules.embedders.embedder import Embedder, Inputs
 from datamodules.embedders.openai_limits import cut_to_limit, requests_within_limits
 from datamodules.embedders.texts import check_texts
-from errors import InputError
-from randomness import generator
 
 KEY = "OPENAI_API_KEY"
 BYTES_PER_TOKEN = 4  # of English text, about; only for the estimate

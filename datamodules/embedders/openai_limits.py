@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from errors import InputError, name_rows
+from core.errors import InputError, name_rows
 
 MOST_TOKENS = 8_192  # of one text
 KEPT_TOKENS = 8_000  # of a text that is cut: fewer than allowed, because a cut end may be split into tokens in another way

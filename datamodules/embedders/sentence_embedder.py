@@ -10,10 +10,10 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from core.errors import InputError
 from datamodules.embedders.embedder import Embedder, Inputs
 from datamodules.embedders.texts import check_texts
 from datamodules.embedders.weights import check_weights, digest_of_files, hub_folder, package_folder
-from errors import InputError
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

@@ -1,7 +1,7 @@
 """What embedders of texts check before they start."""
 
+from core.errors import InputError, name_rows
 from datamodules.embedders.embedder import Inputs
-from errors import InputError, name_rows
 
 
 def check_texts(inputs: Inputs, name: str) -> list[str]:
@@ -9,7 +9,7 @@ def check_texts(inputs: Inputs, name: str) -> list[str]:
 
     >>> check_texts(["A dog barks.", " ", "It rains.", ""], "MiniLM")
     Traceback (most recent call last):
-    errors.InputError: rows 1, 3 of the texts hold nothing to embed; leave such items out.
+    core.errors.InputError: rows 1, 3 of the texts hold nothing to embed; leave such items out.
     """
     if not isinstance(inputs, list):
         raise InputError(f"{name} embeds texts, but these inputs are images; choose an embedder of images.")

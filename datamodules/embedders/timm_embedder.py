@@ -9,10 +9,10 @@ import timm
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from core.errors import InputError
 from datamodules.embedders.image_embedder import ImageEmbedder
 from datamodules.embedders.weights import hub_folder
-from datamodules.files import sha256
-from errors import InputError
+from datamodules.io.files import sha256
 
 
 @dataclass(frozen=True)

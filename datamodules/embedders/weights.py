@@ -7,8 +7,8 @@ from pathlib import Path
 
 from huggingface_hub import snapshot_download
 
-from datamodules.files import sha256
-from errors import InputError
+from core.errors import InputError
+from datamodules.io.files import sha256
 
 
 def package_folder(package: str) -> Path | None:

@@ -5,7 +5,7 @@ from math import prod
 
 from torch import Tensor, nn
 
-from errors import InputError
+from core.errors import InputError
 from lightning_modules.networks.network import Network
 
 

@@ -4,7 +4,7 @@ from abc import abstractmethod
 
 from torch import Tensor, nn
 
-from errors import InputError
+from core.errors import InputError
 
 FOR_EMBEDDINGS = "MLPHead, SimpleFFN or DeeperFFN"
 
@@ -14,7 +14,7 @@ def check_images(network: str, input_shape: tuple[int, ...], least: int = 1) -> 
 
     >>> check_images("LeNet", (384,))
     Traceback (most recent call last):
-    errors.InputError: LeNet takes images (channels, height, width); this dataset's inputs have shape (384,), for which there is MLPHead, SimpleFFN or DeeperFFN.
+    core.errors.InputError: LeNet takes images (channels, height, width); this dataset's inputs have shape (384,), for which there is MLPHead, SimpleFFN or DeeperFFN.
     """
     if len(input_shape) != 3 or min(input_shape[1:]) < least:
         size = f" of at least {least} x {least}" if least > 1 else ""

@@ -6,7 +6,7 @@ import timm
 import torch
 from torch import Tensor
 
-from errors import InputError
+from core.errors import InputError
 from lightning_modules.networks.network import Network, check_images
 
 

@@ -7,10 +7,10 @@ import torch
 
 from datamodules import VoteDataModule
 from datamodules.vote_datamodule import Corpus
-from datamodules.votes import VoteTable
+from datamodules.votes.table import VoteTable
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import SimpleFFN
-from tests.datamodules.test_idx import idx_bytes
+from tests.datamodules.io.test_idx import idx_bytes
 
 TRAIN, TEST, NOISE = 90, 40, 25
 

@@ -12,20 +12,20 @@ from lightning import Callback, Trainer
 from scipy.stats import spearmanr
 
 from callbacks import DataCartography, data_cartography
-from callbacks.cartography_figure import draw_data_map
-from callbacks.cartography_records import read_epochs, read_run, record_path, write_epoch
+from callbacks.cartography.figure import draw_data_map
+from callbacks.cartography.records import read_epochs, read_run, record_path, write_epoch
 from callbacks.results import read_results
 from cli import main
+from core.errors import InputError
+from core.randomness import generator
 from datamodules import Digits
-from errors import InputError
+from experiment.configuration import resolve
+from experiment.identity import run_name
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import SimpleFFN
 from metrics.cartography import data_map, map_across_runs
-from randomness import generator
-from studies.configuration import resolve
-from studies.identity import run_name
-from studies.pack_job import run_pack
-from studies.study import Run
+from studies.launch.pack_job import run_pack
+from studies.plan.study import Run
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = [

@@ -9,10 +9,10 @@ from callbacks import EpochScores
 from callbacks.history import read_history
 from callbacks.results import read_results
 from cli import main
-from errors import InputError
+from core.errors import InputError
+from experiment.run_checkpoints import best_checkpoint, last_checkpoint
 from lightning_modules import AnnotatorClassifier
 from metrics import functional
-from studies.runs import best_checkpoint, last_checkpoint
 from tests.finished import read_preview
 
 ROOT = Path(__file__).parents[2]

@@ -11,11 +11,11 @@ from torch import nn
 
 from callbacks import GradientVariance, gradient_variance
 from callbacks.gradient_variance import exact_variance, relative_gap, sampled_variance
+from core.errors import InputError
+from core.randomness import generator
 from datamodules import Digits
-from errors import InputError
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import LeNet, MLPHead, Network, SimpleFFN
-from randomness import generator
 
 RNG = np.random.default_rng(0)
 PEOPLE = torch.from_numpy(RNG.multinomial(50, RNG.dirichlet(np.full(5, 0.4), 300)) / 50)

@@ -10,16 +10,16 @@ import torch
 import yaml
 
 from callbacks import HessianSpectrum
-from callbacks.hessian_product import HessianProduct
+from callbacks.hessian.hessian_product import HessianProduct
 from callbacks.hessian_spectrum import measure_spectrum
 from callbacks.results import read_results
 from cli import main
+from core.errors import InputError
+from core.randomness import some_of
 from datamodules import Digits
-from errors import InputError
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import SimpleFFN
-from randomness import some_of
-from tests.callbacks.test_hessian_product import cut, dense_hessian, small_problem
+from tests.callbacks.hessian.test_hessian_product import cut, dense_hessian, small_problem
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = [

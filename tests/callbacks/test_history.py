@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from callbacks.history import read_history, write_history
 from cli import main
-from errors import InputError
+from core.errors import InputError
 from lightning_modules import AnnotatorClassifier
 
 ROOT = Path(__file__).parents[2]

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from callbacks import OODScores
 from callbacks.ood_scores import SCORES
-from errors import InputError
+from core.errors import InputError
 from lightning_modules.networks import Network
 from tests.callbacks.patches import Patches, classifier_of, ready_patches, write_noise
-from tests.datamodules.test_idx import idx_bytes
+from tests.datamodules.io.test_idx import idx_bytes
 
 
 @pytest.fixture

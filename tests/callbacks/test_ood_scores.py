@@ -14,20 +14,20 @@ from sklearn.metrics import roc_auc_score
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import Tensor
 
-import callbacks.ood_passes
+import callbacks.ood.passes
 from callbacks import OODScores
-from callbacks.ood_passes import foreign_loader
+from callbacks.ood.passes import foreign_loader
 from callbacks.ood_scores import SCORES
 from cli import main
+from core.errors import InputError
 from datamodules import CIFAR10H
-from datamodules.ood_sets import PUBLISHED
-from errors import InputError
+from datamodules.io.ood_sets import PUBLISHED
+from experiment.build import build
+from experiment.configuration import resolve
 from lightning_modules.networks import LeNet, SimpleFFN
-from studies.build import build
-from studies.configuration import resolve
 from tests.callbacks.patches import NOISE, TEST, TRAIN, Patches, classifier_of, ready_patches, write_noise
-from tests.datamodules.test_idx import idx_bytes
-from tests.datamodules.test_ood_sets import trust, write_cifar100
+from tests.datamodules.io.test_idx import idx_bytes
+from tests.datamodules.io.test_ood_sets import trust, write_cifar100
 
 ROOT = Path(__file__).parents[2]
 METRICS = ("auroc", "aupr", "fpr95")
@@ -101,7 +101,7 @@ def test_shares_of_ranks_are_disjoint_and_complete(data: Patches, monkeypatch: p
     images = torch.arange(75, dtype=torch.uint8)[:, None, None, None].expand(-1, 1, 8, 8)
     batches = []
     for rank in range(2):
-        monkeypatch.setattr(callbacks.ood_passes, "rank_and_ranks", lambda rank=rank: (rank, 2))
+        monkeypatch.setattr(callbacks.ood.passes, "rank_and_ranks", lambda rank=rank: (rank, 2))
         batches.append(list(foreign_loader(images, data)))
     assert len(batches[0]) == len(batches[1]) == 3
     index = torch.cat([index for share in batches for _, index in share])

@@ -9,12 +9,12 @@ import torch
 import yaml
 
 import callbacks
-from callbacks.as_found import as_found
 from callbacks.results import read_results
 from cli import main
 from datamodules import Digits
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import LeNet
+from lightning_modules.preserve_state import as_found
 from tests import processes
 from tests.callbacks.patches import write_noise
 

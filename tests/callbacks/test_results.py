@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from callbacks.history import read_history, write_history
+from callbacks.records.training_record import as_training
 from callbacks.results import describe_value, read_results, results_of_test, write_results
-from callbacks.training_record import as_training
+from core.atomic_io import write_atomically
 from datamodules import Mixup, StochasticLabelSampling
-from kept_files import write_atomically
 from tests.finished import FINISHED
 
 

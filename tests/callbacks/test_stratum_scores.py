@@ -12,7 +12,7 @@ from callbacks.results import read_results
 from cli import main
 from datamodules import Digits
 from datamodules.vote_datamodule import Corpus
-from datamodules.votes import VoteTable
+from datamodules.votes.table import VoteTable
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import SimpleFFN
 from metrics import every_metric

@@ -19,15 +19,15 @@ from callbacks.history import read_history, write_history
 from callbacks.results import read_results
 from callbacks.training_dynamics import draw_dynamics, dynamics_summary, strata_of
 from cli import main
+from core.errors import InputError
 from datamodules import Digits
-from datamodules.votes import VoteTable
-from errors import InputError
+from datamodules.votes.table import VoteTable
+from experiment.configuration import resolve
+from experiment.identity import run_name
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import SimpleFFN
-from studies.configuration import resolve
-from studies.identity import run_name
-from studies.pack_job import run_pack
-from studies.study import Run
+from studies.launch.pack_job import run_pack
+from studies.plan.study import Run
 from tests.finished import read_preview
 
 ROOT = Path(__file__).parents[2]

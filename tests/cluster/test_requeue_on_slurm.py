@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from callbacks.results import read_training
-from studies.runs import last_checkpoint
-from studies.slurm_launcher import queued
+from experiment.run_checkpoints import last_checkpoint
+from studies.launch.slurm_launcher import queued
 from tests.cluster.test_ddp_on_slurm import SCRIPT, SLURM
 from tests.devices.both import OPTIONS, ROOT, cli, start
 from tests.waiting import until

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.studies.test_launch import ALONE, DIGITS, ROOT, results
+from tests.studies.launch.test_launch import ALONE, DIGITS, ROOT, results
 from tests.waiting import HANGS, until
 
 pytestmark = [pytest.mark.usefixtures("slurm"), pytest.mark.long]

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from cli import main
+from core.errors import InputError
 from datamodules import CIFAR10H, POPQUORN, CIFAR10HFrozen, Digits
-from errors import InputError
-from studies.configuration import resolve
-from studies.identity import run_name
-from studies.pack_job import build_members, run_pack
-from studies.packing import why_alone
-from studies.study import Run
-from tests.datamodules.small_embedder import CLASS_PATH, SmallEmbedder
+from experiment.configuration import resolve
+from experiment.identity import run_name
+from studies.launch.pack_job import build_members, run_pack
+from studies.plan.packing import why_alone
+from studies.plan.study import Run
+from tests.datamodules.embedders.small_embedder import CLASS_PATH, SmallEmbedder
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 QUIET = ["--trainer.accelerator", "cpu", "--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"]

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.errors import InputError
 from datamodules.order import BatchOrder
-from errors import InputError
 
 sizes = st.tuples(st.integers(1, 60), st.integers(5, 30), st.integers(1, 5))  # of items (also fewer than ranks), batches and ranks
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from lightning import LightningModule, Trainer
 from torch.utils.data import Dataset
 
+from core.errors import InputError
 from datamodules import Delivery, Digits, MajorityVote, Mixup, Multipass, SoftLabels, StochasticLabelSampling, VoteDataModule, VoteTable
 from datamodules.loading import Batch
 from datamodules.vote_datamodule import Corpus
-from errors import InputError
 
 VOTES = VoteTable(np.random.default_rng(0).multinomial(9, [0.6, 0.3, 0.1], size=30))
 SPLITS = {"train": np.arange(5, 30), "val": np.arange(3), "test": np.arange(3, 5)}

@@ -2,8 +2,8 @@
 
 import os
 
-from callbacks.ranks import rank_and_ranks
-from errors import InputError
+from core.errors import InputError
+from core.ranks import rank_and_ranks
 from tests.devices.odd_digits import OddDigits
 
 

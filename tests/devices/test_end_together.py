@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from errors import InputError
-from studies.end_together import check_port
+from core.errors import InputError
+from experiment.processes.end_together import check_port
 from tests import processes
 from tests.devices.both import OPTIONS, ROOT, cli
 from tests.devices.test_launchers import DDP, TORCHRUN

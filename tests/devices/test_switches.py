@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cli import main
-from errors import InputError
+from core.errors import InputError
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import SimpleFFN
 from tests.devices.both import OPTIONS

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from studies.kept_comparisons import FILE
+from studies.analysis.comparison.kept_comparisons import FILE
 from tests.hostile import reported_runs as runs
 from tests.hostile.readers import parquet
 

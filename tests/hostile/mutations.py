@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from randomness import generator
+from core.randomness import generator
 
 MAGIC = (
     b"\x1f\x8b\x08\x00",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from errors import InputError, OptionError
+from core.errors import InputError, OptionError
 from tests.waiting import HANGS
 
 Outcome = Literal["result", "sentence"]

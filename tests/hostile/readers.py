@@ -20,38 +20,38 @@ from PIL import Image
 from safetensors.torch import save
 from scipy.io import savemat
 
-from callbacks.cartography_records import read_epochs, read_run, write_epoch
+from callbacks.cartography.records import read_epochs, read_run, write_epoch
 from callbacks.history import read_history
-from callbacks.known_data import read_fingerprint
 from callbacks.prediction_table import prediction_table, read_predictions
+from callbacks.records.known_data import read_fingerprint
 from callbacks.results import has_ended, read_results, read_training
+from core.errors import InputError
+from corpora.annotation.judgements import read_judgements
+from corpora.annotation.soft_digits_table import SoftDigitsTable, read_soft_digits, write_soft_digits
+from corpora.corpus_report import finished_report, summary, write_report
+from corpora.digit_corpus import DigitCorpus, read_corpus, write_corpus
+from corpora.options import read_options
+from corpora.sources import AMBIGUOUS, ARDIS, Source, ambiguous_source, ardis_source
+from corpora.stages import stage
 from datamodules import OwnVotes, VoteTable
-from datamodules.archives import take_from_tar, take_from_zip
-from datamodules.chaosnli import NLI, read_subset
-from datamodules.cifar10h import RECORD, read_cifar_binary
-from datamodules.corpora.corpus_report import finished_report, summary, write_report
-from datamodules.corpora.digit_corpus import DigitCorpus, read_corpus, write_corpus
-from datamodules.corpora.options import read_options
-from datamodules.corpora.sources import AMBIGUOUS, ARDIS, Source, ambiguous_source, ardis_source
-from datamodules.corpora.stages import stage
-from datamodules.embeddings import Shard
-from datamodules.files import read_array
-from datamodules.idx import read_idx
-from datamodules.judgements import read_judgements
-from datamodules.ood_sets import read_cifar, read_image, read_svhn
-from datamodules.own_items import read_images
-from datamodules.popquorn import read_ratings
-from datamodules.soft_digits_table import SoftDigitsTable, read_soft_digits, write_soft_digits
-from errors import InputError
+from datamodules.custom.own_items import read_images
+from datamodules.datasets.chaosnli import NLI, read_subset
+from datamodules.datasets.cifar10h import RECORD, read_cifar_binary
+from datamodules.datasets.popquorn import read_ratings
+from datamodules.embedders.embeddings import Shard
+from datamodules.io.archives import take_from_tar, take_from_zip
+from datamodules.io.files import read_array
+from datamodules.io.idx import read_idx
+from datamodules.io.ood_sets import read_cifar, read_image, read_svhn
+from experiment.configuration import resolve
 from lightning_modules.networks import SimpleFFN
-from studies.comparable_runs import read_weights
-from studies.comparison import Comparison, PairLine, PairValue
-from studies.configuration import resolve
-from studies.kept_comparisons import read_kept
-from studies.loss_barrier import LossLine
-from studies.owned_files import LIST, Owner, owned_files
-from studies.study import Study
-from tests.datamodules.test_idx import idx_bytes
+from studies.analysis.comparison.comparison import Comparison, PairLine, PairValue
+from studies.analysis.comparison.kept_comparisons import read_kept
+from studies.analysis.comparison.loss_barrier import LossLine
+from studies.plan.comparable_runs import read_weights
+from studies.plan.study import Study
+from studies.report.owned_files import LIST, Owner, owned_files
+from tests.datamodules.io.test_idx import idx_bytes
 from tests.finished import FINISHED
 
 ROOT = Path(__file__).parents[2]

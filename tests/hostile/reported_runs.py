@@ -12,17 +12,17 @@ import pyarrow as pa
 import torch
 import yaml
 
-from callbacks.cartography_records import record_path, write_epoch
+from callbacks.cartography.records import record_path, write_epoch
 from callbacks.prediction_table import write_predictions
-from callbacks.read_json import without_nan
-from datamodules.files import sha256
-from studies.build import build_data
-from studies.comparison import Comparison, PairLine, PairValue
-from studies.kept_comparisons import FILE
-from studies.loss_barrier import LossLine
-from studies.report import build_report, write_files
-from studies.runs import best_checkpoint
-from studies.study import Run, Study
+from core.read_json import without_nan
+from datamodules.io.files import sha256
+from experiment.build import build_data
+from experiment.run_checkpoints import best_checkpoint
+from studies.analysis.comparison.comparison import Comparison, PairLine, PairValue
+from studies.analysis.comparison.kept_comparisons import FILE
+from studies.analysis.comparison.loss_barrier import LossLine
+from studies.plan.study import Run, Study
+from studies.report.report import build_report, write_files
 from tests.hostile.readers import parquet
 
 DELIVERIES = ("SoftLabels", "Multipass")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from errors import InputError
+from core.errors import InputError
 from tests.hostile.damaged import TIMES, cases_of, try_damaged
 from tests.hostile.mutations import PLAIN, mutated
 from tests.hostile.outcomes import Hang, limits, outcome

@@ -10,11 +10,11 @@ import pytest
 
 from callbacks.history import read_history
 from callbacks.results import has_ended
+from corpora.options import read_options
 from datamodules import OwnVotes
-from datamodules.corpora.options import read_options
-from studies.config_files import check_config
-from studies.configuration import resolve
-from studies.study import Study
+from experiment.config_files import check_config
+from experiment.configuration import resolve
+from studies.plan.study import Study
 from tests.hostile.outcomes import outcome
 from tests.hostile.test_hostile_arrays import refused
 from tests.hostile.test_hostile_text import BOMB

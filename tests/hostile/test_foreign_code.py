@@ -15,13 +15,13 @@ import pytest
 import torch
 
 from cli import main
-from datamodules import archives
-from datamodules.archives import take_from_tar, take_from_zip
 from datamodules.embedders import SentenceEmbedder, TimmEmbedder
 from datamodules.embedders.weights import package_folder
-from datamodules.tables import read_hub_table
-from studies.comparable_runs import read_weights
-from studies.runs import check_checkpoint
+from datamodules.io import archives
+from datamodules.io.archives import take_from_tar, take_from_zip
+from datamodules.io.tables import read_hub_table
+from experiment.run_checkpoints import check_checkpoint
+from studies.plan.comparable_runs import read_weights
 from tests.hostile.outcomes import check_sentence
 from tests.hostile.readers import checkpoint, network
 from tests.hostile.test_hostile_arrays import Touch, refused

@@ -15,7 +15,7 @@ import torch
 
 import cli
 from cli import main
-from errors import InputError, mistake_behind
+from core.errors import InputError, mistake_behind
 from tests.hostile.outcomes import check_sentence
 from tests.hostile.reported_runs import REPORTS, study_of, write_runs
 from tests.test_cli import QUICK

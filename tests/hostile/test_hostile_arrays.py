@@ -16,14 +16,14 @@ import torch
 from PIL import Image
 from scipy.io import savemat
 
-from callbacks.cartography_records import read_epochs
-from datamodules.corpora.sources import AMBIGUOUS
-from datamodules.files import read_array
-from datamodules.idx import read_idx
-from datamodules.ood_sets import read_image, read_svhn
-from datamodules.own_items import read_images
-from datamodules.soft_digits_table import read_soft_digits
-from errors import InputError
+from callbacks.cartography.records import read_epochs
+from core.errors import InputError
+from corpora.annotation.soft_digits_table import read_soft_digits
+from corpora.sources import AMBIGUOUS
+from datamodules.custom.own_items import read_images
+from datamodules.io.files import read_array
+from datamodules.io.idx import read_idx
+from datamodules.io.ood_sets import read_image, read_svhn
 from tests.hostile.outcomes import MEMORY, check_sentence, limits, outcome
 from tests.hostile.readers import on_disk, picture, read_ambiguous, soft_digits_table, write_soft_digits
 

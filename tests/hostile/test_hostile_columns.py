@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from datamodules import OwnVotes
-from datamodules.arrow_tables import plain
-from datamodules.tables import read_table
-from studies.describe import describe
+from datamodules.custom.describe import describe
+from datamodules.io.arrow_tables import plain
+from datamodules.io.tables import read_table
 from tests.hostile.outcomes import outcome
 from tests.hostile.readers import OWN, own_items
 

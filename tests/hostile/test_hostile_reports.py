@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from callbacks.cartography_records import read_run
+from callbacks.cartography.records import read_run
 from callbacks.history import read_history
 from callbacks.prediction_table import read_predictions
 from callbacks.results import read_results
 from cli import main
-from studies.kept_comparisons import FILE, read_kept
+from studies.analysis.comparison.kept_comparisons import FILE, read_kept
 from tests.hostile.deceiving import cases_of, place_of
 from tests.hostile.outcomes import Hang, Outcome, check_sentence, outcome
 from tests.hostile.reported_runs import REPORTS, report_on, study_of, write_runs

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from callbacks.known_data import check_at_hand, read_fingerprint
+from callbacks.records.known_data import check_at_hand, read_fingerprint
 from callbacks.results import has_ended, read_training
 from tests.hostile.deceiving import ANYTHING, DEEP
 from tests.hostile.outcomes import outcome

@@ -12,15 +12,15 @@ import yaml
 from callbacks.history import read_history
 from callbacks.results import read_failure, read_results
 from cli import main
-from datamodules.arrow_tables import read_columns
-from datamodules.chaosnli import NLI, read_subset
-from datamodules.judgements import read_judgements
-from datamodules.soft_digits_table import read_soft_digits
-from datamodules.tables import read_table
-from studies.collect import Collection
-from studies.configuration import resolve
-from studies.section_reader import read_section
-from studies.study import Study
+from corpora.annotation.judgements import read_judgements
+from corpora.annotation.soft_digits_table import read_soft_digits
+from datamodules.datasets.chaosnli import NLI, read_subset
+from datamodules.io.arrow_tables import read_columns
+from datamodules.io.tables import read_table
+from experiment.configuration import resolve
+from studies.analysis.collect import Collection
+from studies.plan.study import Study
+from studies.report.section_reader import read_section
 from tests.hostile.outcomes import check_sentence, limits, outcome
 from tests.hostile.readers import judgement_rows, soft_digits_table, study, write_soft_digits
 from tests.hostile.test_hostile_arrays import refused

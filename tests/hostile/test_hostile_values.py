@@ -12,6 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from core.errors import InputError
+from core.plain_yaml import check_plain, load_plain
+from corpora.annotation.aggregation import aggregate, correlations
+from corpora.annotation.judgements import judgements_from_rows
+from corpora.annotation.soft_digits_table import label_table, pixels, split_words
 from datamodules import (
     DeterministicControl,
     LabelSmoothing,
@@ -23,15 +28,10 @@ from datamodules import (
     StochasticLabelSampling,
     VoteTable,
 )
-from datamodules.aggregation import aggregate, correlations
-from datamodules.judgements import judgements_from_rows
-from datamodules.soft_digits_table import label_table, pixels, split_words
-from datamodules.splitting import stratified_split
-from datamodules.tables import read_table
-from errors import InputError
-from plain_yaml import check_plain, load_plain
-from studies.study import Study
-from studies.study_checks import KEYS
+from datamodules.io.tables import read_table
+from datamodules.votes.splitting import stratified_split
+from studies.plan.study import Study
+from studies.plan.study_checks import KEYS
 from tests.hostile.outcomes import outcome
 
 FEW = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

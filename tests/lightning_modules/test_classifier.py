@@ -12,9 +12,9 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.strategies import SingleDeviceStrategy
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from core.errors import InputError
 from datamodules import Digits, Mixup, Multipass, SoftLabels, StochasticLabelSampling
 from datamodules.loading import Batch
-from errors import InputError
 from lightning_modules import AnnotatorClassifier, CosineToEnd
 from lightning_modules.networks import LeNet, MLPHead, SimpleFFN
 

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from cli import main
-from errors import InputError
+from core.errors import InputError
+from experiment.build import build_data
+from experiment.configuration import resolve
 from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, Network, ResNet18, SimpleFFN, TimmModel
-from studies.build import build_data
-from studies.configuration import resolve
 from tests.conftest import write_own_votes
-from tests.datamodules.small_embedder import CLASS_PATH
+from tests.datamodules.embedders.small_embedder import CLASS_PATH
 
 NETWORKS = [
     pytest.param(lambda: ResNet18((3, 32, 32), 7, width=4), (3, 32, 32), 32, id="ResNet18"),

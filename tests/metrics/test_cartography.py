@@ -7,10 +7,10 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from errors import InputError
+from core.errors import InputError
+from core.randomness import generator
 from metrics import every_metric, every_score
 from metrics.cartography import data_map, item_values, map_across_runs, uncertainty_correlations
-from randomness import generator
 
 SEEDS, EPOCHS, ITEMS = 3, 7, 50
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import metrics
-from errors import InputError
+from core.errors import InputError
 from metrics import detection, functional
 from metrics.cartography import item_values
 from metrics.drift import prediction_drift
@@ -303,7 +303,7 @@ def test_any_distribution_passes_and_any_row_twice_as_large_is_refused(drawn, ro
 
 
 def test_the_tolerance_is_no_smaller_than_that_of_vote_tables():
-    from datamodules.votes import SUM_TOLERANCE
+    from datamodules.votes.table import SUM_TOLERANCE
 
     assert TOLERANCE >= SUM_TOLERANCE
 

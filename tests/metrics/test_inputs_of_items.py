@@ -10,8 +10,8 @@ import torch
 from torchmetrics import Metric
 
 import metrics
-from errors import InputError
-from lightning_modules.packed import mean_scores
+from core.errors import InputError
+from lightning_modules.packed.packed_classifier import mean_scores
 from metrics import detection, functional
 from metrics.cartography import item_values
 from metrics.drift import prediction_drift

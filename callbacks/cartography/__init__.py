@@ -1,0 +1,1 @@
+"""What is behind `DataCartography`: the records of each epoch, and the map as a picture. No Trainer is known here."""

@@ -1,0 +1,1 @@
+"""How callbacks draw: when, with whose words, and the panel of Grad-CAM."""

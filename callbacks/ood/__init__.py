@@ -1,0 +1,1 @@
+"""The mathematics behind `OODScores`: detectors, the pass that feeds them, and their picture. No Trainer is known here."""

@@ -1,0 +1,33 @@
+"""Whether a file's results are what a test writes: it may have been altered, and a report shows whatever they say."""
+
+from typing import Any
+
+from core.read_json import is_number
+
+KINDS: dict[str, Any] = {  # of all that is read of results
+    "run": str,
+    "dataset": str,
+    "simulated_annotators": bool,
+    "embedder": str | None,
+    "val_is_test": bool,
+    "versions": dict,
+    "metrics": dict,
+    "notes": list,
+    "probes": list,
+}
+
+
+def are_results(content: dict[str, Any]) -> bool:
+    """Whether there are metrics, and everything is of its kind; a file of an earlier version may lack some of the rest. A metric that is not defined is null.
+
+    >>> are_results({"metrics": {"accuracy": 0.9}}), are_results({"metrics": {"accuracy": 10**400}}), are_results({"versions": [1]})
+    (True, False, False)
+    """
+    return (
+        "metrics" in content
+        and all(isinstance(content[name], kind) for name, kind in KINDS.items() if name in content)
+        and all(value is None or is_number(value) for value in content["metrics"].values())
+        and all(isinstance(number, str) for number in content.get("versions", {}).values())
+        and all(isinstance(note, str) for note in content.get("notes", []))
+        and all(isinstance(probe, dict) for probe in content.get("probes", []))
+    )

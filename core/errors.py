@@ -1,0 +1,134 @@
+"""The one exception that a user's mistake raises: a single sentence that says what is wrong and what would be right."""
+
+import errno
+import os
+import re
+from collections.abc import Sequence
+from inspect import isabstract
+
+import numpy as np
+
+LONGEST = 900  # characters of a message
+
+
+class _OneLine(ValueError):
+    """Messages quote what files hold, so whatever a file holds they stay one line, of a length to read, and no command to a terminal."""
+
+    def __init__(self, message: str):
+        line = "".join(character if character.isprintable() else " " for character in message)
+        super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} … {line[-LONGEST // 3 :]}")
+
+
+class InputError(_OneLine):
+    """A mistake in what the user gave (a file, a row, an option). `cli.py` prints it without a traceback.
+
+    >>> raise InputError("data.batch_size is 0; it must be at least 1.")
+    Traceback (most recent call last):
+    core.errors.InputError: data.batch_size is 0; it must be at least 1.
+    """
+
+
+class OptionError(_OneLine):
+    """A mistake in an option's name or type, found while parsing."""
+
+
+def mistake_behind(error: BaseException | None) -> Exception | None:
+    """The user's mistake that led to an error, if there is one: libraries may have wrapped it in errors of their own. A full disk is one as well, and of
+    several it is the one that explains the others."""
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        error = error.__cause__ or error.__context__
+    mistakes = [link for link in chain if isinstance(link, InputError | OptionError)]
+    return next(filter(None, (*map(full_disk, chain), *mistakes, *map(closed_disk, chain))), None)
+
+
+FULL = {
+    errno.ENOSPC: "no room is left on its disk; make some",
+    errno.EDQUOT: "your share of its disk is used up; make room",
+    errno.EFBIG: "files may not be that large here; raise the limit (ulimit -f)",
+}
+
+
+def full_disk(error: BaseException) -> InputError | None:
+    """The sentence for a file that had no room. Libraries that are not written in Python say so in words alone.
+
+    >>> full_disk(OSError(errno.ENOSPC, "", "runs/a/results.json"))
+    InputError('runs/a/results.json could not be written, because no room is left on its disk; make some, and give the same command again.')
+    """
+    number = error.errno if isinstance(error, OSError) else next((each for each in FULL if f"(os error {each})" in str(error)), None)
+    if number not in FULL and isinstance(error, Exception) and os.strerror(errno.ENOSPC) in str(error):
+        number = errno.ENOSPC
+    if number not in FULL or isinstance(error, InputError | OptionError):
+        return None
+    return InputError(f"{_file_of(error)} could not be written, because {FULL[number]}, and give the same command again.")
+
+
+def closed_disk(error: BaseException) -> InputError | None:
+    """The sentence for a file that may not be opened."""
+    if not isinstance(error, OSError) or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM) or error.filename is None:
+        return None
+    return InputError(f"{_file_of(error)} may not be opened or made here ({os.strerror(error.errno)}); change that, or name another place.")
+
+
+def _file_of(error: BaseException) -> str:
+    name = getattr(error, "filename", None)
+    return os.fsdecode(name) if isinstance(name, str | bytes) else "a file"
+
+
+def name_rows(rows: Sequence[int] | np.ndarray, shown: int = 3) -> str:
+    """Name the first few of many rows, so that an error about a large file stays one sentence.
+
+    >>> name_rows([4])
+    'row 4'
+    >>> name_rows([4, 7, 9, 11, 12])
+    'rows 4, 7, 9 and 2 more'
+    """
+    listed = ", ".join(str(int(row)) for row in rows[:shown])
+    more = f" and {len(rows) - shown} more" if len(rows) > shown else ""
+    return f"row{'s' if len(rows) > 1 else ''} {listed}{more}"
+
+
+def name_some(names: Sequence[str], total: int | None = None, shown: int = 3) -> str:
+    """The first few of `total` names, for the same reason.
+
+    >>> name_some(["a", "b", "c", "d"], total=9)
+    'a, b, c and 6 more'
+    """
+    total = len(names) if total is None else total
+    return ", ".join(names[:shown]) + (f" and {total - shown} more" if total > shown else "")
+
+
+# What `parse_error` makes of an inner parser's report; the outer parser's report quotes it and adds a key in front.
+_SENTENCE = re.compile(r"[\w.]+ is (?:not an option|.+, which is not .+)\.")
+
+
+def parse_error(message: str, choices: dict[str, type]) -> str:
+    r"""One sentence out of an argument parser's report. `choices` gives the base class of options that name a class.
+
+    >>> parse_error("Parser key \"trainer.max_epochs\":\n  Expected a <class 'int'>. Got value: three", {})
+    'trainer.max_epochs is three, which is not int.'
+    >>> parse_error("Parser key \"data\":\n  Errors:\n    - epsilon is not an option.\n", {})
+    'data.epsilon is not an option.'
+    """
+    keys = re.findall(r'Parser key "([^"]+)"', message)
+    inner = _SENTENCE.search(message)
+    if inner:
+        return ".".join([*keys[:1], inner.group()])
+    unknown = re.search(r"Option '([\w.]+)' is not accepted", message)
+    if unknown:
+        return f"{unknown.group(1)} is not an option."
+    given = re.search(r"(?:import path string: |Given value: |Got value: )(.+)", message)
+    types = list(dict.fromkeys(re.findall(r"Expected a <class '(?:[\w.]+\.)?(\w+)'>", message)))
+    if not keys or not given:
+        return " ".join(message.split()).rstrip(".:") + "."
+    base = choices.get(keys[0].rsplit(".")[-1])
+    allowed = f"one of {', '.join(sorted(_descendants(base)))}" if base else " or ".join(types).replace("NoneType", "null")
+    return f"{keys[0]} is {given.group(1).strip()}, which is not {allowed or 'allowed'}."
+
+
+def _descendants(base: type) -> set[str]:
+    found = {
+        child.__name__ for child in base.__subclasses__() if not child.__name__.startswith(("_", "LazyInstance_")) and not isabstract(child)
+    }
+    return found.union(*(_descendants(child) for child in base.__subclasses__()))

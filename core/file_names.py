@@ -1,0 +1,50 @@
+"""Names that become files: too long a one is refused before anything is computed, not when its file is to be written."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from core.errors import InputError
+
+NAME_MAX, PATH_MAX = 255, 4096  # bytes, of Linux and of nearly all file systems
+LONGEST = 180  # bytes of a name: the rest is for endings (-grad_cam_high.svg), also of files that are being written
+BELOW = 300  # bytes that paths below a folder of runs or of a report may take
+
+
+def length_error(name: Any) -> str:
+    """Why a name cannot be that of files, as what is said after its key; empty where it can.
+
+    >>> length_error("x" * 180), length_error("ü" * 91)
+    ('', 'is üüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…, of 182 bytes; it names files, so it must be at most 180 bytes long')
+    """
+    size = _bytes(str(name))
+    return (
+        f"is {_shortened(str(name))}, of {size} bytes; it names files, so it must be at most {LONGEST} bytes long" if size > LONGEST else ""
+    )
+
+
+def check_run_name(name: str) -> None:
+    """That a run's name, which follows from those of its classes, can be that of a folder."""
+    if error := length_error(name):
+        raise InputError(f"the name that a run has by its data and data.delivery {error}; give these classes shorter names.")
+
+
+def check_folder(folder: Path, option: str) -> None:
+    """That files of runs or of a report can lie below a folder."""
+    longest, whole = max(map(_bytes, folder.parts), default=0), _bytes(os.path.abspath(folder))
+    if longest > NAME_MAX:
+        raise InputError(
+            f"{option} is {_shortened(str(folder))}, with a name of {longest} bytes in it; a folder's name may have {NAME_MAX}."
+        )
+    if whole + BELOW > PATH_MAX:
+        raise InputError(
+            f"{option} is {_shortened(str(folder))}, a path of {whole} bytes; files below it would be beyond {PATH_MAX}, so choose a shorter one."
+        )
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:30]}…"

@@ -1,0 +1,90 @@
+"""Items of the user's own: their ids, and what is known of each, from a file with one row per item or from the votes themselves."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from PIL import Image
+from torch import Tensor
+from torchvision.transforms.functional import pil_to_tensor
+
+from core.errors import InputError
+from datamodules.io.arrow_tables import numbers, pc, refuse_rows
+from datamodules.io.dictionary_encoding import Encoded, encoded, texts
+from datamodules.io.images import read_picture
+
+SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class Items:
+    """The ids of N items as texts, and further columns with one row for each."""
+
+    ids: pa.Array
+    columns: pa.Table
+    source: Path | str
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def words(self, column: str) -> tuple[list[str], np.ndarray]:
+        """The different texts of a column, and which of them each item has."""
+        values, codes = encoded(self.columns, column, self.source)
+        return texts(values).to_pylist(), codes
+
+    def array(self, column: str) -> np.ndarray:
+        """Embeddings that lie in a column as lists, float [N, features]."""
+        return numbers(self.columns, [column], self.source)
+
+    def splits(self, column: str) -> np.ndarray:
+        """Which of SPLITS each item is in."""
+        words, codes = self.words(column)
+        other = [code for code, word in enumerate(words) if word not in SPLITS]
+        fault = f"'{words[other[0]]}'" if other else ""
+        refuse_rows(np.flatnonzero(np.isin(codes, other)), self.source, column, fault, "a split is train, val or test")
+        return np.array([SPLITS.index(word) for word in words])[codes]
+
+
+def numbered_items(items: int, source: Path | str) -> Items:
+    """Items whose ids are row numbers, from 0 on."""
+    return Items(texts(pa.array(np.arange(items))), pa.table({}), source)
+
+
+def listed_items(table: pa.Table, item: str, source: Path | str) -> Items:
+    """One row per item; an id that comes twice is refused."""
+    values, codes = encoded(table, item, source)
+    if len(values) < len(codes):
+        _, first = np.unique(codes, return_index=True)
+        again = np.setdiff1d(np.arange(len(codes)), first)
+        refuse_rows(again, source, item, "the id of an earlier row", "every item has one row here")
+    return Items(texts(values.take(pa.array(codes))), table, source)
+
+
+def items_of_votes(columns: dict[str, Encoded], item: str, beside: list[str], source: Path | str) -> Items:
+    """Items in the order of their ids, from rows that are votes: what rows of one item say about it must be the same."""
+    values, codes = columns[item]
+    first = np.empty(len(values), np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal places, the last one assigned stays
+    order, known = pc.sort_indices(values).to_numpy(), {}
+    for column in beside:
+        words, said = columns[column]
+        other = np.flatnonzero(said != said[first][codes])
+        refuse_rows(other, source, column, "something else than before for the same item", "two items must not share an id")
+        known[column] = words.take(pa.array(said[first[order]]))
+    return Items(texts(values.take(pa.array(order))), pa.table(known), source)
+
+
+def read_images(paths: list[str], folder: Path, side: int) -> Tensor:
+    """Images as bytes [N, 3, side, side]: whole, in colour, resized by cubic interpolation as embedders do. Paths are below `folder`, or absolute."""
+    images = torch.empty(len(paths), 3, side, side, dtype=torch.uint8)
+    for row, path in enumerate(paths):  # decoding is Python's for every image; all else is small beside it
+        images[row] = _image(folder / path, side)
+    return images
+
+
+def _image(path: Path, side: int) -> Tensor:
+    if not path.is_file():
+        raise InputError(f"there is no image {path}; every item of data.image needs its file.")
+    return pil_to_tensor(Image.fromarray(read_picture(path, "RGB", str(path))).resize((side, side), Image.Resampling.BICUBIC))

@@ -1,0 +1,160 @@
+"""soft-digits: handwritten digits with every annotator's doubts in their labels, as published or, until that is at hand, with a SIMULATED crowd."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from core.errors import InputError
+from corpora.annotation.aggregation import CLASS_NAMES
+from corpora.annotation.crowd_models import crowd_labels
+from corpora.annotation.soft_digits_table import LABELS, SIDE, SPLITS, SoftDigitsTable, read_soft_digits
+from datamodules.datasets.simulated_soft_digits import judgements, stand_in
+from datamodules.summary import Account
+from datamodules.vote_datamodule import Corpus, VoteDataModule
+from datamodules.votes.table import VoteTable
+
+
+class SoftDigits(VoteDataModule):
+    """The published dataset by its columns; without it, a corpus of MNIST and interpolated digits with the labels of a SIMULATED crowd.
+
+    What a model is trained on (`targets`) and what it is judged by (`evaluate_against`) are chosen apart, by the same names: `original`, the labels
+    that the images came with; `majority`, the likeliest human label; `equal` and `uncertainty`, the human soft labels in which an unsure weighs
+    1 or 1/2; `dawid_skene` and `mace`, where the dataset has them or crowd-kit can make them. There are eleven classes: ten digits and no digit.
+    """
+
+    num_classes = len(CLASS_NAMES)
+    input_shape = (1, SIDE, SIDE)
+    class_names = CLASS_NAMES
+    simulated = True  # of an instance: whether its own data is
+    binding = ("delivery", "votes_per_item", "targets")
+
+    def __init__(
+        self,
+        published: str | None = None,
+        root: str = "data",
+        targets: str = "uncertainty",
+        evaluate_against: str = "uncertainty",
+        source: str | None = None,
+        fractions: tuple[float, float, float] | None = None,
+        annotators: int = 6,
+        crowd_seed: int = 0,
+        **kwargs,
+    ):
+        """
+        Args:
+            published: A parquet file, a folder of them, or a dataset's id on the hub; null for the SIMULATED stand-in.
+            root: The folder that holds `mnist`, for the stand-in, which is built in it once; what is absent is downloaded to it.
+            targets: The labels to train on: original, majority, equal, uncertainty, dawid_skene or mace.
+            evaluate_against: The labels of validation and test, by the same names; the default are people's own, original those of the sources.
+            source: Only the images of this source (mnist, mukhoti; of the stand-in mnist, interpolated); null for all.
+            fractions: Shares of train, validation and test, to split by the run's seed, stratified by class and entropy; null for the
+                dataset's own split.
+            annotators: How many simulated annotators judge each image of the stand-in; about 6 people did.
+            crowd_seed: Of the stand-in's crowd. It is apart from the run's seed, so that all runs see the same.
+        """
+        super().__init__(**kwargs)
+        for option, name in (("targets", targets), ("evaluate_against", evaluate_against)):
+            if name not in LABELS:
+                raise InputError(f"data.{option} is {name}; it must be one of {', '.join(LABELS)}.")
+        self.published, self.root, self.source, self.fractions = published, root, source, fractions
+        self.targets, self.evaluate_against = targets, evaluate_against
+        self.annotators, self.crowd_seed = annotators, crowd_seed
+        self._table: SoftDigitsTable | None = None
+
+    def files(self) -> list[Path]:
+        return [Path(self.published)] if self.published and Path(self.published).exists() else []
+
+    def account(self) -> Account:
+        account = super().account()
+        return replace(account, splits=self.corpus.splits) if self.corpus and self.fractions is None else account
+
+    @property
+    def split_source(self) -> str:
+        return f"the split in {self.published}" if self.published and self.fractions is None else super().split_source
+
+    @property
+    def table(self) -> SoftDigitsTable:
+        """The chosen images with all their labels and uncertainties, row by row as in the corpus; read when it is first asked for."""
+        if self._table is None:
+            whole = self._whole()
+            self._table = whole.take(self._rows_of_source(whole.source))
+            self.simulated = whole.simulated
+        return self._table
+
+    def labels(self, name: str) -> VoteTable:
+        """The labels of this name of all items."""
+        labels = self.table.labels
+        if name not in labels and self.published:
+            raise InputError(f"{self.published} has no column {LABELS[name]}, which {name} labels need; it has {', '.join(labels)}.")
+        if name not in labels:
+            said = judgements(self.root, self.annotators, self.crowd_seed)
+            found = crowd_labels(said, name, self.crowd_seed)[self._rows_of_source(self._whole().source)]
+            labels[name] = VoteTable.from_probs(found, source=f"the simulated crowd's {name} labels")
+        return labels[name]
+
+    def prepare_data(self) -> None:
+        if not self.published:
+            stand_in(self.root, self.annotators, self.crowd_seed)
+
+    def load(self) -> Corpus:
+        table, votes = self.table, self.labels(self.evaluate_against)
+        splits = self._splits(table, votes)
+        images = torch.from_numpy(table.images)[:, None]
+        seen = images[torch.from_numpy(splits["train"])].double() / 255
+        return Corpus(images, votes, splits, mean=(float(seen.mean()),), std=(float(seen.std()),), scale=255)
+
+    def training_votes(self, targets: str | None = None) -> VoteTable:
+        return self.labels(targets or self.targets)
+
+    @property
+    def people(self) -> VoteTable:
+        return self.labels("uncertainty")
+
+    def other_labels(self) -> dict[str, VoteTable]:
+        return {name: self.labels(name) for name in ("original", "uncertainty") if name != self.evaluate_against}
+
+    def statistics(self) -> dict[str, float]:
+        people, original = self.people, self.labels("original")
+        return {
+            "NoHLV (%)": 100 * float(people.unanimous.mean()),
+            "original label agreement (%)": 100 * float((people.majority == original.majority).mean()),
+            "NaN (%)": 100 * float((people.majority == CLASS_NAMES.index("NaN")).mean()),
+            "mean uncertainty": float(self.table.human_uncert_mean.mean()),
+            "unsure proportion": float(self.table.pct_ann_unsure.mean()),
+        }
+
+    def human_uncertainties(self) -> dict[str, np.ndarray]:
+        said = {"mean uncertainty": self.table.human_uncert_mean, "unsure proportion": self.table.pct_ann_unsure}
+        return said | super().human_uncertainties()
+
+    def original(self, rows: Sequence[int] | np.ndarray) -> Tensor:
+        return torch.from_numpy(self.table.images)[torch.as_tensor(rows), None].expand(-1, 3, -1, -1)
+
+    def _splits(self, table: SoftDigitsTable, votes: VoteTable) -> dict[str, np.ndarray]:
+        if self.fractions is None:
+            return {name: np.flatnonzero(table.split == name) for name in SPLITS}
+        if len(self.fractions) != 3:
+            raise InputError(f"data.fractions is {list(self.fractions)}; it must be three shares, of train, validation and test.")
+        return dict(zip(SPLITS, votes.split(self.fractions, self.seed, entropy_bins=10), strict=True))
+
+    def _rows_of_source(self, source: np.ndarray) -> np.ndarray:
+        rows = np.flatnonzero(source == self.source) if self.source else np.arange(len(source))
+        if not len(rows):
+            raise InputError(f"data.source is {self.source}; this data has {', '.join(np.unique(source))}.")
+        return rows
+
+    def _whole(self) -> SoftDigitsTable:
+        """Of all sources."""
+        if self.published:
+            return read_soft_digits(self.published)
+        return _read_once(stand_in(self.root, self.annotators, self.crowd_seed))
+
+
+@cache  # runs of a study differ in their seeds, and reading takes longer than a small network; the file of this name never changes
+def _read_once(path: Path) -> SoftDigitsTable:
+    return read_soft_digits(str(path))

@@ -1,0 +1,84 @@
+"""How far annotators agree, with each other and one by one, from counts and single votes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from datamodules.votes.annotations import AT_ONCE, Ballots
+
+FEWEST = 10  # votes on items that others judged, too: an annotator with fewer is not judged
+FAR = 3.0  # standard deviations below the median annotator
+RARE = 1e-3  # the chance of always giving one label, below which it is suspicious
+
+
+def krippendorff_alpha(counts: np.ndarray) -> float:
+    """Krippendorff's alpha for nominal data from counts [N, K]: 1 is perfect agreement, 0 is that of chance.
+
+    Items with one vote pair with nothing and are left out, as he does. NaN where there is nothing to compare: no item has two votes, or
+    all votes name one class.
+
+    >>> round(krippendorff_alpha(np.array([[2, 0], [0, 2], [1, 1]])), 4)  # 1 - (1/3) / (3/5)
+    0.4444
+    """
+    agreeing, of_class = 0.0, np.zeros(counts.shape[1])
+    for start in range(0, len(counts), step := max(1, AT_ONCE // counts.shape[1])):
+        part = counts[start : start + step].astype(np.float64)
+        votes = part.sum(1)
+        part, votes = part[votes > 1], votes[votes > 1]
+        agreeing += float(((part * (part - 1)).sum(1) / (votes - 1)).sum())
+        of_class += part.sum(0)
+    total = of_class.sum()
+    by_chance = total * (total - 1) - (of_class * (of_class - 1)).sum()  # ordered pairs of votes that differ, whatever their items
+    return float("nan") if by_chance == 0 else float(1 - (total - agreeing) * (total - 1) / by_chance)
+
+
+@dataclass(frozen=True)
+class AnnotatorRecords:
+    """Of every annotator: the number of votes, how many could be compared, the share of others' votes that were the same, and the label given most."""
+
+    votes: np.ndarray
+    compared: np.ndarray  # votes on items that someone else judged
+    agreement: np.ndarray  # mean over those; NaN where there is none
+    favourite: np.ndarray  # class number
+    favourite_share: np.ndarray
+
+
+def annotator_records(ballots: Ballots, counts: np.ndarray) -> AnnotatorRecords:
+    """One pass over all votes. `counts` are those of all votes, the annotator's own among them."""
+    people, classes = len(ballots.names), counts.shape[1]
+    compared, same, total = np.zeros(people), np.zeros(people), counts.sum(1, dtype=np.int64)
+    for start in range(0, len(ballots.item), AT_ONCE):
+        item, label, who = (column[start : start + AT_ONCE] for column in ballots[:3])
+        others = total[item] - 1
+        share = (counts[item, label] - 1) / np.maximum(others, 1)
+        compared += np.bincount(who, others > 0, people)
+        same += np.bincount(who, np.where(others > 0, share, 0.0), people)
+    given = np.zeros((people, classes), np.int64)
+    np.add.at(given, (ballots.annotator, ballots.label), 1)
+    votes = given.sum(1)
+    agreement = np.divide(same, compared, out=np.full(people, np.nan), where=compared > 0)
+    return AnnotatorRecords(votes, compared.astype(np.int64), agreement, given.argmax(1), given.max(1) / np.maximum(votes, 1))
+
+
+def far_below(records: AnnotatorRecords) -> tuple[np.ndarray, float, float]:
+    """Annotators who agree with others far less than the rest do, and the median and spread that they are held against.
+
+    Those with at least FEWEST compared votes whose agreement is more than FAR standard deviations below the median of such annotators. The
+    standard deviation is the larger of the spread over annotators (1.4826 x the median absolute deviation) and the error of the annotator's own mean
+    were theirs the median agreement, so that few votes or a very even crowd accuse nobody.
+    """
+    judged = np.flatnonzero(records.compared >= FEWEST)
+    if len(judged) < 3:
+        return np.empty(0, int), float("nan"), float("nan")
+    agreement, votes = records.agreement[judged], records.compared[judged]
+    median = float(np.median(agreement))
+    spread = 1.4826 * float(np.median(np.abs(agreement - median)))
+    chance = (median * votes + 1) / (votes + 2)  # never quite 0 or 1
+    error = np.sqrt(chance * (1 - chance) / votes)
+    return judged[agreement < median - FAR * np.maximum(spread, error)], median, spread
+
+
+def one_label_only(records: AnnotatorRecords, shares: np.ndarray) -> np.ndarray:
+    """Annotators of at least FEWEST votes who always gave one label, though by its share of all votes the chance of that is below RARE."""
+    chance = shares[records.favourite] ** records.votes
+    return np.flatnonzero((records.votes >= FEWEST) & (records.favourite_share == 1) & (chance < RARE))

@@ -1,0 +1,84 @@
+"""Resolved configs without running anything: what the command line would make of some options, as plain data."""
+
+import json
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from core.atomic_io import write_atomically
+from experiment.single_run import PluralityCLI, make_cli
+
+REMOVED: Any = object()  # null may be a value
+
+
+class _ParserOnly(PluralityCLI):
+    """The command line's parser, stopped before anything is seeded, built or run."""
+
+    def _set_seed(self) -> None:
+        pass
+
+    def before_instantiate_classes(self) -> None:
+        pass
+
+    def instantiate_classes(self) -> None:
+        pass
+
+    def _run_subcommand(self, subcommand: str) -> None:
+        pass
+
+
+@cache
+def _parser():
+    return make_cli(_ParserOnly, ["fit", "--data", "Digits", "--model.network", "SimpleFFN"]).parser
+
+
+def resolve(options: list[str]) -> dict[str, Any]:
+    """All options of a run with their defaults filled in, exactly as `cli.py fit` would see them.
+
+    >>> resolve(["--config", "configs/digits.yaml", "--data.delivery", "Multipass"])["data"]["init_args"]["delivery"]
+    {'class_path': 'datamodules.Multipass'}
+    """
+    config = _parser().parse_args(["fit", *options]).fit.as_dict()
+    config.pop("config", None)
+    return config
+
+
+def write_config(config: dict[str, Any], folder: Path) -> Path:
+    """Keep a run's resolved config beside its results, in a form that the command line takes."""
+    path = folder / "config.yaml"
+    plain = json.loads(json.dumps({key: value for key, value in config.items() if key not in ("ckpt_path", "weights_only")}))
+    for linked in (plain["model"], plain["data"].get("init_args", {})):
+        linked.pop("seed", None)
+    write_atomically(path, yaml.safe_dump(plain, sort_keys=False))
+    return path
+
+
+def leaves(config: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Every value of a nested config by its path. A class and its options are one value, so that they change together."""
+    if (isinstance(config, dict) and "class_path" not in config) or path in (("data",), ("data", "init_args")):
+        return {leaf: value for key, part in config.items() for leaf, value in leaves(part, (*path, key)).items()}
+    return {path: config}
+
+
+def differences(base: dict[str, Any], changed: dict[str, Any]) -> dict[tuple[str, ...], Any]:
+    """What has to be set in `base` to make it `changed`, and removed from it: another dataset has other options."""
+    before, after = leaves(base), leaves(changed)
+    removed = {path: REMOVED for path in before if path not in after}
+    return removed | {path: value for path, value in after.items() if path not in before or before[path] != value}
+
+
+def with_changes(base: dict[str, Any], changes: dict[tuple[str, ...], Any]) -> dict[str, Any]:
+    """A copy of a resolved config with some values set, and some removed."""
+    config = deepcopy(base)
+    for path, value in changes.items():
+        part = config
+        for key in path[:-1]:
+            part = part.setdefault(key, {})
+        if value is REMOVED:
+            part.pop(path[-1], None)
+        else:
+            part[path[-1]] = value
+    return config

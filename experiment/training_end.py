@@ -1,0 +1,112 @@
+"""How a training came to its end, or why what one looks at is none: the words and records of `fit`, `test` and `predict`."""
+
+import os
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lightning import Trainer
+from lightning.pytorch.callbacks import Timer
+
+from callbacks.history import History
+from callbacks.records.training_record import TrainingRecord, divergence
+from core.errors import InputError
+from core.interruption import CODES, Interrupted
+from experiment.build import class_of
+from experiment.checkpoints import before, read_checkpoint
+from experiment.run_checkpoints import best_checkpoint, last_checkpoint
+from lightning_modules.resuming import stopped_early
+
+LIMITS = {"test": "limit_test_batches", "predict": "limit_predict_batches"}
+
+
+def how_it_ended(trainer: Trainer) -> TrainingRecord | None:
+    """The record of a `trainer.fit` that returned; None where it stopped short of its plan and no rule of its own says why."""
+    epochs = next(callback.epochs for callback in trainer.callbacks if isinstance(callback, History))  # pyright: ignore[reportAttributeAccessIssue]
+    planned_epochs = trainer.max_epochs if trainer.max_epochs not in (None, -1) else None
+    planned_steps = trainer.max_steps if trainer.max_steps != -1 else None
+    reason = divergence(epochs)
+    ended = (
+        "diverged"
+        if reason
+        else "steps"
+        if planned_steps is not None and trainer.global_step >= planned_steps
+        else "epochs"
+        if planned_epochs is not None and len(epochs) >= planned_epochs
+        else "early_stopping"
+        if stopped_early(trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
+        else None
+    )
+    return TrainingRecord(ended, len(epochs), planned_epochs, trainer.global_step, planned_steps, reason) if ended else None
+
+
+def interrupted(stop: BaseException, trainer: Trainer) -> Interrupted:
+    """The same interruption, with a line that says how far the training came."""
+    why, code = (str(stop), stop.code) if isinstance(stop, Interrupted) else ("ended by SIGTERM", CODES[signal.SIGTERM])
+    steps = trainer.max_epochs in (None, -1)
+    done = f"step {trainer.global_step} of {trainer.max_steps}" if steps else f"epoch {trainer.current_epoch} of {trainer.max_epochs}"
+    return Interrupted(f"{why} at {done}; the same command continues.", code)
+
+
+def why_preview(config: Any, ckpt_path: str | None, run_dir: Path, command: str) -> str:
+    """Why what a command would find is no result, whatever the training came to; empty where it is one."""
+    if why := leaves_items_out(config.trainer, [command]):
+        return why
+    if command != "fit" and ckpt_path is not None and not is_best(ckpt_path, run_dir):
+        return f"{ckpt_path} is not the best checkpoint of this run"
+    return ""
+
+
+def is_best(ckpt_path: str, run_dir: Path) -> bool:
+    """Whether a path is that of a run's own best checkpoint."""
+    return Path(ckpt_path).resolve() == best_checkpoint(run_dir).resolve()
+
+
+def refuse_clocks(callbacks: Any) -> None:
+    """Lightning's Timer ends a training as if it were complete, at another epoch each time."""
+    for callback in callbacks or []:
+        kind = class_of(callback)
+        if issubclass(kind, Timer):
+            raise InputError(
+                f"trainer.callbacks has {kind.__name__}, which would end a training by the clock; give its time as trainer.max_time instead."
+            )
+
+
+def leaves_items_out(trainer: Any, commands: Iterable[str]) -> str:
+    """Which option of a trainer has one of these commands look at some of the items alone; empty where none does.
+
+    >>> leaves_items_out({"fast_dev_run": False, "limit_test_batches": 1}, ["test"])
+    'trainer.limit_test_batches leaves items out'
+    """
+    if trainer.get("fast_dev_run"):
+        return "trainer.fast_dev_run looks at a batch or two"
+    limits = {LIMITS[command]: trainer.get(LIMITS[command]) for command in commands if command in LIMITS}
+    # 1 is one batch, 1.0 all of them
+    return next((f"trainer.{name} leaves items out" for name, limit in limits.items() if not _is_all(limit)), "")
+
+
+def _is_all(limit: int | float | None) -> bool:
+    return limit is None or (isinstance(limit, float) and limit == 1.0)
+
+
+def unfinished_in_words(run_dir: Path, record: TrainingRecord | None, planned: int | None) -> str:
+    if record is not None:
+        return f"has no result, because its training diverged ({record.reason})"
+    epochs = _epochs_to_continue_from(run_dir)
+    of = f" of {planned}" if planned not in (None, -1) else ""
+    return f"is not trained to its end (epoch {epochs}{of}); the same fit continues it"
+
+
+def _epochs_to_continue_from(run_dir: Path) -> int:
+    for path in (last_checkpoint(run_dir), before(last_checkpoint(run_dir))):
+        try:
+            return read_checkpoint(path)["epoch"] + 1
+        except (FileNotFoundError, InputError):
+            continue
+    return 0
+
+
+def several_processes() -> bool:
+    """Whether this process was started together with others, which would wait for it in vain if it waited for somebody else."""
+    return any(int(os.environ.get(name) or 1) > 1 for name in ("WORLD_SIZE", "SLURM_NTASKS"))

@@ -1,0 +1,1 @@
+"""What finished runs say: statistics, claims, comparisons between networks. Numbers only; nothing is drawn here."""

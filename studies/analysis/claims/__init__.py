@@ -1,0 +1,1 @@
+"""A paper's claims, each tested on a study's finished runs."""

@@ -1,0 +1,97 @@
+"""The numbers, one per seed, that a claim is about: from results, from a figure's correlations, or from comparisons between networks."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from studies.analysis.collect import Collection
+from studies.analysis.comparison.comparison import Comparison
+from studies.analysis.target_error import TargetError
+from studies.report.section import ABSENT, ClaimSpec
+from studies.tables.tables import units
+
+Values = dict[tuple, float]  # by unit (the levels of the paired factors, as a rule the seed)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that claims may be about."""
+
+    collection: Collection
+    paired: list[str]
+    target_errors: dict[str, TargetError]  # by the name of their figure
+    comparisons: dict[str, Comparison | str]  # by name; a text where there is none, which says why
+    label: Callable[[Any], str] = str
+
+    def values(self, claim: ClaimSpec, level: Any, column: Any = ABSENT, metric: str = "") -> tuple[Values, str]:
+        """The finite values of one level (in one column), or why there are none."""
+        if claim.figure:
+            found, absent = self._of_figure(claim, level, column)
+        elif claim.comparison:
+            found, absent = self._of_comparison(claim, level)
+        else:
+            found, absent = self._of_runs(claim, level, column, metric or claim.metric)
+        finite = {unit: value for unit, value in found.items() if math.isfinite(value)}
+        return finite, "" if finite else absent
+
+    def _of_runs(self, claim: ClaimSpec, level: Any, column: Any, metric: str) -> tuple[Values, str]:
+        wanted = {**claim.where, claim.rows: [level], **({claim.columns: [column]} if claim.columns else {})}
+        records = [
+            record
+            for record in self.collection.records(claim.grid)
+            if all(record.factors[factor] in levels for factor, levels in wanted.items())
+        ]
+        if not records:
+            return {}, f"no run of {self._name(level, column)} is finished"
+        return units(records, metric, self.paired), f"no finished run of {self._name(level, column)} has a finite {metric}"
+
+    def _of_figure(self, claim: ClaimSpec, level: Any, column: Any) -> tuple[Values, str]:
+        found = self.target_errors[claim.figure]
+        return found.spearman(level, column), found.note or f"{self._name(level, column)} has no correlation in the figure {claim.figure}"
+
+    def _of_comparison(self, claim: ClaimSpec, level: Any) -> tuple[Values, str]:
+        found = self.comparisons[claim.comparison]
+        if isinstance(found, str):
+            return {}, found
+        if claim.between:
+            first, second = claim.between
+            chosen = found.select(claim.metric, (first, second), "same")
+            return {(v.seeds[0],): v.value for v in chosen}, f"the comparison {claim.comparison} has no {claim.metric} between both"
+        chosen = found.select(claim.metric, (level, level), "different")
+        if not chosen:
+            return {}, f"the comparison {claim.comparison} has no {claim.metric} within {self.label(level)}"
+        pairs = {v.seeds: v.value for v in chosen}
+        return jackknife_by_seed(
+            pairs
+        ), f"{claim.metric} within {self.label(level)} takes at least 3 seeds, and a value for every two of them"
+
+    def _name(self, level: Any, column: Any) -> str:
+        return self.label(level) if column is ABSENT else f"{self.label(level)} at {self.label(column)}"
+
+
+def jackknife_by_seed(pairs: dict[tuple[int, int], float]) -> Values:
+    """One number per seed out of numbers about pairs of seeds; their mean is the mean over pairs.
+
+    Pairs that share a seed are not independent, and a seed's mean over its pairs shares all the others' seeds: tested as if they were independent,
+    either would look far more certain than it is. The jackknife's pseudo-values of the mean over pairs have about the right spread (Arvesen 1969).
+    With n seeds, mean U and mean U_-i of the pairs without seed i, they are n U - (n - 1) U_-i. All are NaN where there are fewer than three seeds.
+
+    >>> jackknife_by_seed({(0, 1): 1.0, (0, 2): 2.0, (1, 2): 6.0})
+    {(0,): -3.0, (1,): 5.0, (2,): 7.0}
+    """
+    seeds = sorted({seed for pair in pairs for seed in pair})
+    n = len(seeds)
+    if n < 3:
+        return {(seed,): math.nan for seed in seeds}
+    table = np.full((n, n), math.nan)
+    np.fill_diagonal(table, 0)
+    for (first, second), value in pairs.items():
+        i, j = seeds.index(first), seeds.index(second)
+        table[i, j] = table[j, i] = value
+    of_seed = table.sum(1)
+    total = of_seed.sum() / 2
+    mean, without = total / math.comb(n, 2), (total - of_seed) / math.comb(n - 1, 2)
+    return {(seed,): float(value) for seed, value in zip(seeds, n * mean - (n - 1) * without, strict=True)}

@@ -1,0 +1,78 @@
+"""The finished runs of a study, read from their `results.json`. What is cut short, or has no metrics, is not finished."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from callbacks.results import read_results
+from studies.analysis.left_out import why_unfinished
+from studies.plan.factor_levels import Levels
+from studies.plan.second_stage import SecondStage, second_stage
+from studies.plan.study import Run, Study
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished run as one grid sees it: the levels of that grid's factors, and what was measured."""
+
+    run: str
+    folder: Path
+    factors: dict[str, Any]
+    metrics: dict[str, float]
+    results: dict[str, Any] = field(repr=False)
+    config: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Every run that a study plans, and the results of those that are finished. Planning and reading happen once for all grids."""
+
+    planned: list[Run]
+    finished: dict[str, Record]  # run -> record; its factors are those of all grids together
+    stage: SecondStage = field(default_factory=lambda: SecondStage({}, []))  # what selections chose, and the runs that followed
+    selected: dict[str, Levels] = field(default_factory=dict)  # of the factors of selections
+    missing: dict[str, str] = field(default_factory=dict)  # run -> why it is not finished
+
+    @classmethod
+    def of(cls, study: Study, runs: Path) -> "Collection":
+        first = study.runs()
+        stage = second_stage(study, first, runs)
+        names = {run.name for run in first}
+        planned = first + [run for run in stage.runs if run.name not in names]
+        finished, missing = {}, {}
+        for run in planned:
+            results = read_results(run.folder(runs))
+            if results is None:
+                missing[run.name] = why_unfinished(run.folder(runs))
+            else:
+                factors = {factor: level for levels in run.factors.values() for factor, level in levels.items()}
+                finished[run.name] = Record(run.name, run.folder(runs), factors, results["metrics"], results, run.config)
+        return cls(planned, finished, stage, {name: study.levels(name) for name in study.selections}, missing)
+
+    def records(self, grid: str) -> list[Record]:
+        """The finished runs of one grid, in the order of the YAML."""
+        return [
+            replace(record, factors=run.factors[grid])
+            for run in self.planned
+            if grid in run.factors and (record := self.finished.get(run.name))
+        ]
+
+    def levels(self, grid: str) -> dict[str, list[Any]]:
+        """The levels of every factor of a grid in the order of the YAML, whether or not their runs are finished."""
+        if grid in self.selected:
+            return self.selected[grid]
+        found: dict[str, dict[Any, None]] = {}
+        for run in self.planned:
+            for factor, level in run.factors.get(grid, {}).items():
+                found.setdefault(factor, {})[level] = None
+        return {factor: list(levels) for factor, levels in found.items()}
+
+
+def collect(study: Study, runs: Path, grid: str) -> list[Record]:
+    """The finished runs of one grid."""
+    return Collection.of(study, runs).records(grid)
+
+
+def missing(study: Study, runs: Path) -> list[str]:
+    """The names of runs that are not finished yet."""
+    return list(Collection.of(study, runs).missing)

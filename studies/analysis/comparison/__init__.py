@@ -1,0 +1,1 @@
+"""What sets networks apart that score alike: representations, loss barriers, and what is kept of such comparisons."""

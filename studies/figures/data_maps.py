@@ -1,0 +1,116 @@
+"""Data maps of several seeds together: where each training item lies by what all models of one kind said of it in their epochs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from callbacks.cartography.records import read_run, record_path
+from core.errors import InputError
+from metrics import functional
+from metrics.cartography import DataMap, map_across_runs
+from studies.analysis.collect import Record
+from studies.analysis.data_of_runs import DataOfRuns, check_of_data
+from studies.report.section import ABSENT, FigureSpec, Section
+from studies.tables.captions import notices, seeds_of
+from studies.tables.listing import Listing
+
+STRATA = {"nohlv": "NoHLV", "hlv": "HLV"}
+SPLIT = "train"
+
+
+@dataclass(frozen=True)
+class RunsMap:
+    """The common map of the runs at one level, and what is known of its items."""
+
+    found: DataMap
+    unanimous: np.ndarray
+    uncertainties: dict[str, np.ndarray]  # of people, by name; maps are coloured by the first
+    runs: int
+
+    def mask(self, stratum: str) -> np.ndarray:
+        return self.unanimous if stratum == "nohlv" else ~self.unanimous
+
+    def correlation(self, coordinate: str, uncertainty: str) -> float:
+        """Spearman's, over all items; NaN where either is the same for all."""
+        model, people = getattr(self.found, coordinate), self.uncertainties[uncertainty]
+        return functional.correlation(torch.from_numpy(model), torch.from_numpy(people), "spearman").item()
+
+
+def data_maps(spec: FigureSpec, records: list[Record], data: DataOfRuns) -> tuple[dict[Any, RunsMap], list[str]]:
+    """The map of every level of the panels' factor, and which levels have none, and why."""
+    maps, absent = {}, []
+    for level in spec.panel_levels:
+        of_level = [record for record in records if level is ABSENT or record.factors[spec.panels] == level]
+        try:
+            maps[level] = map_of(of_level, spec.last, data)
+        except InputError as error:
+            absent.append(f"Not drawn{'' if level is ABSENT else f' for {level}'}: {error}")
+    return maps, absent
+
+
+def map_of(records: list[Record], last: int | None, data: DataOfRuns) -> RunsMap:
+    """Of the runs that have a record of their epochs."""
+    recorded = [r for r in records if record_path(r.folder, SPLIT).is_file() and (r.folder / f"cartography_{SPLIT}.parquet").is_file()]
+    if not recorded:
+        raise InputError("none of its finished runs has a cartography_train.parquet, which the callback DataCartography writes.")
+    items, runs = zip(*(read_run(record.folder, SPLIT) for record in recorded), strict=True)
+    common, found = map_across_runs(items, runs, last)
+    source = data.of(recorded[0].config)
+    check_of_data(common, None, source, recorded[0].folder)
+    if not source.same_items and len(recorded) > 1:
+        raise InputError(f"every seed of {type(source).__name__} draws other items, so that its runs have no map in common.")
+    uncertainties = {name: values[common] for name, values in source.human_uncertainties().items()}
+    return RunsMap(found, source.people.unanimous[common], uncertainties, len(recorded))
+
+
+def maps_listing(spec: FigureSpec, maps: dict[Any, RunsMap], records: list[Record], section: Section) -> Listing:
+    """Mean coordinates by level and stratum, how much of the variability lies between seeds, and correlations with each human uncertainty."""
+    rows = []
+    for level, found in maps.items():
+        for stratum, name in STRATA.items():
+            mask = found.mask(stratum)
+            row = {"target": "all" if level is ABSENT else section.label(level), "stratum": name, "items": int(mask.sum())}
+            rows.append(row | _means(found.found, mask))
+        row = {"target": rows[-1]["target"], "stratum": "all", "items": len(found.unanimous)}
+        rows.append(row | _means(found.found, np.ones_like(found.unanimous)))
+        for uncertainty in found.uncertainties:
+            key = _key(uncertainty)
+            for coordinate in ("confidence", "variability"):
+                rows[-1][f"{coordinate}_and_{key}"] = found.correlation(coordinate, uncertainty)
+    columns = dict.fromkeys(column for row in rows for column in row)
+    rows = [{column: row.get(column, float("nan")) for column in columns} for row in rows]
+    names = {_key(name): name for found in maps.values() for name in found.uncertainties}
+    shown = {"target": "", "stratum": "stratum", "items": "items", "confidence": "mean confidence", "variability": "mean variability"}
+    shown["between"] = "share of variability² between seeds"
+    for key, name in names.items():
+        shown |= {f"{short}_and_{key}": f"Spearman of {short} and {name}" for short in ("confidence", "variability")}
+    said = [*notices(records, section.scale), *maps_caption(spec, maps)]
+    return Listing(f"{spec.name}-maps", f"{spec.title}: coordinates and correlations", said, shown, rows)
+
+
+def maps_caption(spec: FigureSpec, maps: dict[Any, RunsMap]) -> list[str]:
+    when = f"the last {spec.last} epochs" if spec.last else "all epochs"
+    uncertainty = next(iter(next(iter(maps.values())).uncertainties))
+    return [
+        f"Each dot is a training item, over {when} of {seeds_of({found.runs for found in maps.values()})} together: the mean (confidence) and the SD "
+        "(variability) of the probability of the class that is likeliest in the labels trained on.",
+        f"Colour: people's {uncertainty}. Strata are by people's labels: NoHLV is unanimous. The margins show how items are spread.",
+    ]
+
+
+def _means(found: DataMap, mask: np.ndarray) -> dict[str, float]:
+    if not mask.any():
+        return dict.fromkeys(("confidence", "variability", "between"), float("nan"))
+    squared = (found.variability[mask] ** 2).mean()
+    between = float((found.between_runs[mask] ** 2).mean() / squared) if squared else float("nan")
+    return {"confidence": float(found.confidence[mask].mean()), "variability": float(found.variability[mask].mean()), "between": between}
+
+
+def _key(name: str) -> str:
+    """
+    >>> _key("annotators' entropy (nats)")
+    'annotators_entropy'
+    """
+    return "_".join("".join(c for c in name.split(" (")[0] if c.isalnum() or c == " ").split())

@@ -1,0 +1,44 @@
+"""Data maps side by side: a column for each kind of labels, a row for each stratum, all on the same axes and with the same colours."""
+
+from typing import Any
+
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from callbacks.cartography.figure import COLORS, STRATA, draw_stratum
+from callbacks.figures.figure_text import as_typed
+from studies.figures.data_maps import RunsMap
+from studies.figures.figure_style import FULL_WIDTH
+from studies.report.section import ABSENT, Section
+
+
+def draw_data_maps(maps: dict[Any, RunsMap], section: Section) -> Figure:
+    figure = Figure(figsize=(FULL_WIDTH, 5.9), layout="constrained")
+    ratios = [ratio for _ in maps for ratio in (5, 1)]
+    grid = figure.add_gridspec(4, 2 * len(maps), width_ratios=ratios, height_ratios=(1, 5, 1, 5))
+    name, shown = next((name, values) for found in maps.values() for name, values in found.uncertainties.items())
+    scale = Normalize(float(shown.min()), max(float(shown.max()), float(shown.min()) + 1e-9))
+    limit = max(max(float(found.found.variability.max()) for found in maps.values()) * 1.04, 1e-3)
+    for column, (level, found) in enumerate(maps.items()):
+        for row, (color, stratum) in enumerate(zip(STRATA.values(), ("nohlv", "hlv"), strict=True)):
+            middle = figure.add_subplot(grid[2 * row + 1, 2 * column])
+            above = figure.add_subplot(grid[2 * row, 2 * column], sharex=middle)
+            beside = figure.add_subplot(grid[2 * row + 1, 2 * column + 1], sharey=middle)
+            mask = found.mask(stratum)
+            draw_stratum((middle, above, beside), found.found, mask, found.uncertainties[name], scale, limit, color)
+            heading = "" if level is ABSENT or row else f"{as_typed(section.label(level))}\n"
+            means = (
+                f"conf. {found.found.confidence[mask].mean():.2f}, var. {found.found.variability[mask].mean():.3f}" if mask.any() else ""
+            )
+            above.set_title(f"{heading}{means}", fontsize=8)
+            middle.tick_params(labelleft=not column, labelbottom=bool(row))
+            middle.locator_params(axis="x", nbins=3)
+            if not column:
+                middle.set_ylabel(f"{list(STRATA)[row]}\nconfidence")
+            if row:
+                middle.set_xlabel("variability")
+    figure.colorbar(
+        ScalarMappable(scale, COLORS), ax=figure.axes, location="bottom", shrink=0.6, aspect=50, label=f"people's {as_typed(name)}"
+    )
+    return figure

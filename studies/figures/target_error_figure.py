@@ -1,0 +1,96 @@
+"""The figure and the tables of target errors: gain over the reference delivery by distance between sparse and full target."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from callbacks.figures.figure_text import as_typed
+from callbacks.uncertainty_figures import GREY
+from studies.analysis.target_error import TargetError
+from studies.figures.figure_style import line_style, panels, shared_legend
+from studies.report.section import ABSENT, FigureSpec, Section
+from studies.tables.listing import Listing
+from studies.tables.measures import factor_name
+
+DISTANCES = {
+    "js": "JS distance, sparse to full target\n(square root of the divergence in nats)",
+    "l1": "L1 distance, sparse to full target",
+}
+
+
+def draw_target_error(spec: FigureSpec, found: TargetError, section: Section) -> Figure:
+    """One panel per number of votes, one line per delivery; a bin stands at the mean distance of its items."""
+    figure, places = panels(len(spec.panel_levels), 3.3, across=2)
+    for axes, panel in zip(places, spec.panel_levels, strict=True):
+        axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=0)
+        by_method = found.bins(panel, spec.bins)
+        for place, method in enumerate(spec.levels[spec.rows]):  # the reference has its colour in other figures, so it is counted here
+            bins = by_method.get(method, [])
+            if not bins:
+                continue
+            x, mean, low, high = (np.array([getattr(b, name) for b in bins]) for name in ("distance", "gain", "gain_low", "gain_high"))
+            style = line_style(place)
+            axes.plot(x, mean, **style, markersize=4.5, linewidth=1.5, label=as_typed(section.label(method)))
+            axes.fill_between(x, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        axes.set(xlabel=DISTANCES[spec.distance], ylabel=f"gain in soft NLL over\n{as_typed(section.label(spec.reference))} (nats)")
+        if panel is not ABSENT:
+            axes.set_title(as_typed(f"{factor_name(spec.panels)}: {section.label(panel)}"))
+    shared_legend(figure, max(places, key=lambda axes: len(axes.get_lines())))
+    return figure
+
+
+def target_error_caption(spec: FigureSpec, found: TargetError, section: Section) -> list[str]:
+    """What is drawn, on which items, and the correlations by delivery."""
+    fewest, most = min(found.items), max(found.items)
+    number = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
+    high = f" whose annotators' entropy reaches its {spec.quantile:g} quantile" if spec.items == "high" else ""
+    reference = section.label(spec.reference)
+    said = [
+        f"Gain: soft NLL of {reference} minus that of each delivery of the same seed and votes, against all votes of an item; above 0, the delivery is better.",
+        f"On the {number} training items of each seed{high}, because only training items have a sparse target.",
+        f"Points: items whose sparse target has no error (at 0), then up to {spec.bins} bins that hold equally many items, each at its mean distance; "
+        "none where some seed has no such item.",
+        "Lines: mean over seeds; bands: its 95 % bootstrap (BCa) interval.",
+    ]
+    correlations = []
+    for method in [level for level in spec.levels[spec.rows] if level != spec.reference]:
+        values = [v for panel in spec.panel_levels for v in found.spearman(method, panel).values() if not np.isnan(v)]
+        if values:
+            correlations.append(f"{section.label(method)} {np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})")
+    over = "seeds and panels" if len(spec.panel_levels) > 1 else "seeds"
+    if correlations:
+        said.append(f"Spearman correlation of distance and gain over items, mean and range over {over}: {', '.join(correlations)}.")
+    if found.used < found.runs:
+        said.append(f"From the {found.used} of {found.runs} runs that have a predictions.parquet.")
+    return said
+
+
+def target_error_listings(spec: FigureSpec, found: TargetError, section: Section, notices: list[str]) -> list[Listing]:
+    """The correlations, delivery by delivery, and the points of the figure."""
+    panel_name = factor_name(spec.panels) if spec.panels else ""
+    correlations, points = [], []
+    for (method, panel), _ in found.cells.items():
+        values = np.array([v for v in found.spearman(method, panel).values() if not np.isnan(v)])
+        if len(values):
+            numbers = {"mean": float(values.mean()), "lowest": float(values.min()), "highest": float(values.max()), "seeds": len(values)}
+            correlations.append(_place(spec, method, panel, section) | numbers)
+    for panel in spec.panel_levels:
+        for method, bins in found.bins(panel, spec.bins).items():
+            points += [_place(spec, method, panel, section) | vars(b) for b in bins]
+    who = {"delivery": factor_name(spec.rows)} | ({"panel": panel_name} if spec.panels else {})
+    caption = [
+        *notices,
+        f"Spearman correlation over items between gain and {DISTANCES[spec.distance].splitlines()[0]}: mean and range over seeds.",
+    ]
+    of_points = {"low": "above", "high": "up to", "distance": "mean distance", "items": "items of all seeds", "seeds": "seeds"}
+    of_points |= {"gain": "mean gain (nats)", "gain_low": "95 % from", "gain_high": "to"}
+    title, shown = spec.title, {"mean": "mean", "lowest": "lowest", "highest": "highest", "seeds": "seeds"}
+    return [
+        Listing(f"{spec.name}-spearman", f"{title}: correlations", caption, who | shown, correlations),
+        Listing(f"{spec.name}-bins", f"{title}: points", [*notices, "The points of the figure."], who | of_points, points, inline=False),
+    ]
+
+
+def _place(spec: FigureSpec, method: Any, panel: Any, section: Section) -> dict[str, Any]:
+    return {"delivery": section.label(method)} | ({"panel": section.label(panel)} if spec.panels else {})

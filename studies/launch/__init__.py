@@ -1,0 +1,1 @@
+"""Runs that are to be done: on this machine, as packs, or on a Slurm cluster."""

@@ -1,0 +1,1 @@
+"""From a study's YAML to its runs: grids, selections, packs, and what all of it will cost."""

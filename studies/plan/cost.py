@@ -1,0 +1,76 @@
+"""What a job will cost, about: its arithmetic and memory traffic at rates that an ordinary CPU core reaches. An estimate, not a measurement."""
+
+import json
+from functools import cache
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from core.errors import InputError
+from experiment.build import build_classifier, build_data
+from studies.plan.packing import Job, without_epochs
+
+FLOPS = 2e10  # a core's matmuls and convolutions in float32
+BYTES = 1e10  # a core's memory traffic
+START = 10.0  # seconds to import everything and read the data
+LIGHTNING = 3e-3  # seconds per step that a run through Lightning costs beyond its arithmetic
+STEP = 1e-3  # the same for a packed step
+
+
+def seconds(job: Job, threads: int) -> float | None:
+    """Expected duration of a job; None where its data is not at hand."""
+    first = job.runs[0].config
+    try:
+        items, batch, flops, parameters = _size(json.dumps(shared_part(first)))
+    except InputError:
+        return None
+    members = len({without_epochs(run.config) or run.name for run in job.runs}) if job.packed else 1
+    epochs = max(run.config["trainer"]["max_epochs"] or 1000 for run in job.runs)
+    steps = training_batches(first, items) * epochs
+    arithmetic = 3 * flops * members * batch * steps / (FLOPS * threads)
+    traffic = 10 * 4 * parameters * members * steps / (BYTES * threads)  # weights, gradients and moments, read and written
+    return START + max(arithmetic, traffic) + steps * (STEP if job.packed else LIGHTNING)
+
+
+def training_batches(config: dict[str, Any], items: int) -> int:
+    """Steps of an epoch over so many items, as many as the trainer is allowed."""
+    whole, limit = -(-items // config["data"]["init_args"]["batch_size"]), config["trainer"].get("limit_train_batches")
+    if limit is None:
+        return whole
+    return min(whole, limit) if isinstance(limit, int) else int(whole * limit)
+
+
+def in_words(duration: float) -> str:
+    """
+    >>> in_words(45), in_words(600), in_words(9000)
+    ('45 s', '10 min', '2.5 h')
+    """
+    if duration < 90:
+        return f"{duration:.0f} s"
+    return f"{duration / 60:.0f} min" if duration < 5400 else f"{duration / 3600:.1f} h"
+
+
+def shared_part(config: dict[str, Any]) -> dict[str, Any]:
+    """What runs of equal cost have in common, but for their length."""
+    arguments = {key: value for key, value in config["data"]["init_args"].items() if key not in ("seed", "delivery", "votes_per_item")}
+    return {"data": {**config["data"], "init_args": arguments}, "model": {**config["model"], "seed": 0}}
+
+
+@cache
+def _size(text: str) -> tuple[int, int, float, int]:
+    """Training items, batch size, floating-point operations of one forward pass, and parameters; of a config as text, for the cache."""
+    config = json.loads(text)
+    data = build_data(config)
+    assert data.corpus is not None
+    network = build_classifier(config, data).network
+    flops, parameters = forward_flops(network, data.input_shape), sum(p.numel() for p in network.parameters())
+    return len(data.corpus.splits["train"]), data.batch_size, flops, parameters
+
+
+def forward_flops(network: torch.nn.Module, input_shape: tuple[int, ...]) -> float:
+    """Floating-point operations of one item's forward pass."""
+    device = next(network.parameters()).device
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        network.eval()(torch.zeros(1, *input_shape, device=device))
+    return counter.get_total_flops()

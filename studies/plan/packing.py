@@ -1,0 +1,127 @@
+"""Which runs train together: members of equal shape form packs, all others run one by one; each says why."""
+
+import hashlib
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from experiment.build import class_of, is_probe
+from studies.plan.study import Run
+
+NETWORKS = {"SimpleFFN", "DeeperFFN", "MLPHead", "LeNet"}
+OPTIMIZERS = {"Adam", "AdamW", "SGD"}
+SCHEDULERS = {"CosineToEnd", "ReduceLROnPlateau"}
+LOSSES = {"val/loss", "val/soft_nll", "val/hard_nll"}  # that early stopping may follow
+PLAIN = {  # options of the trainer that a pack does not know: they must be left at their defaults
+    "accelerator": (None, "auto", "cpu"),
+    "strategy": (None, "auto"),
+    "devices": (None, "auto", 1, "1"),
+    "num_nodes": (None, 1),
+    "max_time": (None,),
+    "precision": (None, "32-true", "32"),
+    "gradient_clip_val": (None,),
+    "accumulate_grad_batches": (None, 1),
+    "limit_train_batches": (None, 1.0),
+    "limit_val_batches": (None, 1.0),
+    "overfit_batches": (None, 0.0),
+    "check_val_every_n_epoch": (None, 1),
+    "val_check_interval": (None, 1.0),
+    "max_steps": (None, -1),
+    "min_epochs": (None,),
+    "min_steps": (None,),
+}
+LARGEST = 72  # members of one pack: more would gain little and need much memory
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one process does: train a pack, or one run."""
+
+    runs: list[Run]
+    packed: bool
+    why: str
+    threads: int | None = None  # that it began with; None for as many as there is room for
+
+    @property
+    def name(self) -> str:
+        """The same for the same runs, so that an interrupted pack finds its own state."""
+        digest = hashlib.sha256("\n".join(run.name for run in self.runs).encode()).hexdigest()[:10]
+        return f"pack-{digest}" if self.packed else self.runs[0].name
+
+
+def why_alone(config: dict[str, Any]) -> str | None:
+    """Why a run cannot be packed; None where it can."""
+    model, trainer = config["model"], config["trainer"]
+    network, optimizer, scheduler = (_class(model.get(part)) for part in ("network", "optimizer", "scheduler"))
+    if network not in NETWORKS or not model["network"]["class_path"].startswith("lightning_modules.networks."):
+        return f"{network} has no packed form (BatchNorm, or layers that are no plain chain)"
+    if optimizer not in OPTIMIZERS or model["optimizer"]["init_args"].get("amsgrad") or model["optimizer"]["init_args"].get("dampening"):
+        return f"{optimizer} with these options has no packed form"
+    if scheduler not in SCHEDULERS | {None}:
+        return f"{scheduler} has no packed form"
+    if model.get("compile"):
+        return "model.compile is set"
+    for callback in trainer.get("callbacks") or []:
+        if is_probe(callback):
+            continue
+        if _class(callback) != "EarlyStopping" or callback["init_args"].get("monitor") not in LOSSES:
+            return f"the callback {_class(callback)} may look into training"
+    for option, plain in PLAIN.items():
+        if trainer.get(option) not in plain:
+            return f"trainer.{option} is set"
+    return None
+
+
+def jobs_of(runs: Sequence[Run], processes: int, begun: Sequence[Job] = ()) -> list[Job]:
+    """Cut a study's runs into jobs. Those that have begun stay as they are.
+
+    How a pack is cut changes the last bits of its members' numbers, for sums over wider matrices round in another order, and nothing else. So that a study
+    that is interrupted ends with the same bits, the cut depends on the whole study and the number of processes, never on what is already done. Where it
+    is continued with another number, or has got more runs, a new pack is what the begun ones leave of it.
+    """
+    groups: dict[str, list[Run]] = {}
+    alone: list[Job] = []
+    for run in runs:
+        reason = why_alone(run.config)
+        if reason is None:
+            groups.setdefault(_shape(run.config), []).append(run)
+        else:
+            alone.append(Job([run], packed=False, why=reason))
+    packs = [Job(part, packed=True, why="members of equal shape") for group in groups.values() for part in _parts(group, processes)]
+    kept = {run.name for job in begun for run in job.runs}
+    rest = [replace(job, runs=[run for run in job.runs if run.name not in kept]) for job in packs + alone]
+    return [*begun, *(job for job in rest if job.runs)]
+
+
+def _parts(group: list[Run], processes: int) -> list[list[Run]]:
+    """Cut a group into packs of equal size, seed after seed (members of one seed share batches), enough for all processes and none too large."""
+    units: dict[str, list[Run]] = {}
+    for run in sorted(group, key=lambda run: run.config["seed_everything"]):
+        units.setdefault(without_epochs(run.config) or run.name, []).append(run)
+    members = list(units.values())
+    wanted = max(-(-len(members) // LARGEST), min(processes, len(members)))
+    cuts = [members[i * len(members) // wanted : (i + 1) * len(members) // wanted] for i in range(wanted)]
+    return [[run for unit in cut for run in unit] for cut in cuts]
+
+
+def _class(entry: Any) -> str | None:
+    return entry["class_path"].rsplit(".")[-1] if isinstance(entry, dict) else None
+
+
+def _shape(config: dict[str, Any]) -> str:
+    """What members of a pack have in common: all but seed, delivery, votes, targets, learning rate, weight decay, schedule, stopping and epochs."""
+    common = deepcopy({"data": config["data"], "network": config["model"]["network"], "optimizer": config["model"]["optimizer"]})
+    for option in ("seed", "root", "num_workers", *class_of(config["data"]).binding):  # pyright: ignore[reportAttributeAccessIssue]
+        common["data"]["init_args"].pop(option, None)
+    for option in ("lr", "weight_decay"):
+        common["optimizer"]["init_args"].pop(option, None)
+    return repr(common)
+
+
+def without_epochs(config: dict[str, Any]) -> str | None:
+    """Runs with an equal answer differ only in where they stop, so that shorter ones are prefixes; None where the total matters."""
+    if _class(config["model"].get("scheduler")) == "CosineToEnd":
+        return None
+    trainer = {key: value for key, value in config["trainer"].items() if key != "max_epochs"}
+    return repr((config["seed_everything"], config["data"], config["model"], trainer))

@@ -1,0 +1,145 @@
+"""What a study will cost on the device at hand, from a short run of its own steps: measured where `studies.plan.cost` only estimates."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from callbacks.hessian.hessian_product import HessianProduct
+from callbacks.hessian_spectrum import HessianSpectrum
+from datamodules import VoteDataModule
+from experiment.build import build_classifier, build_data, class_of
+from lightning_modules import AnnotatorClassifier
+from studies.plan.comparable_runs import items_of
+from studies.plan.cost import forward_flops, in_words, training_batches
+from studies.plan.study import Run
+
+WARM_UP = 1  # step that is not timed: kernels are chosen and memory is taken in it
+PRODUCTS = (
+    60  # Hessian-vector products of a run over its test items and those of high disagreement, about as many as were counted on CIFAR-10H
+)
+SUSTAINED = 1e13  # float32 operations per second at which hours of another device are told
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The seconds that runs of one shape take, and the arithmetic behind them."""
+
+    network: str
+    device: str
+    runs: int
+    step: float  # seconds per training step
+    evaluation: float  # per item
+    product: float  # per item of a Hessian-vector product
+    steps: int  # of all runs
+    evaluated: int  # items that all runs evaluate: after every epoch, in their tests, and in predict
+    differentiated: int  # items of all Hessian-vector products of all runs
+    flops: float  # of the training of all runs
+
+    @property
+    def hours(self) -> float:
+        return (self.steps * self.step + self.evaluated * self.evaluation + self.differentiated * self.product) / 3600
+
+    @property
+    def sentence(self) -> str:
+        elsewhere = 1.2 * self.flops / SUSTAINED / 3600  # a fifth more for evaluation and probes
+        return (
+            f"{self.network} on {self.device}: {1000 * self.step:.1f} ms a step, {self.steps:,} steps of {self.runs} runs one after the other: "
+            f"{in_words(3600 * self.hours)}. Their training is {self.flops:.2g} floating-point operations: a device that sustains "
+            f"{SUSTAINED / 1e12:g} TFLOP/s would take about {in_words(3600 * elsewhere)} (by arithmetic, not measured)."
+        )
+
+
+def calibrate(runs: list[Run], predict: bool, steps: int = 4) -> list[Calibration]:
+    """Time some steps of each shape of run among these, alone on the first device that there is, as Lightning would choose it."""
+    shapes: dict[str, list[Run]] = {}
+    for run in runs:
+        shape = (run.config["model"]["network"], items_of(run), run.config["data"]["init_args"].get("batch_size"))
+        shapes.setdefault(json.dumps(shape, sort_keys=True), []).append(run)
+    return [_measure(members, predict, steps) for members in shapes.values()]
+
+
+def _measure(runs: list[Run], predict: bool, steps: int) -> Calibration:
+    config = runs[0].config
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    data = build_data(config)
+    assert data.corpus is not None
+    classifier = build_classifier(config, data).to(device)
+    epochs = sum(run.config["trainer"]["max_epochs"] for run in runs)
+    steps_of_all = sum(run.config["trainer"]["max_epochs"] * training_batches(run.config, len(data.rows("train"))) for run in runs)
+    callbacks = [callback for run in runs for callback in run.config["trainer"].get("callbacks") or []]
+    probes = [callback for callback in callbacks if issubclass(class_of(callback), HessianSpectrum)]
+    most = [callback.get("init_args", {}).get("most_items") or len(data.rows("test")) for callback in probes]
+    probed = sum(min(items, len(data.rows("test"))) for items in most)
+    return Calibration(
+        network=type(classifier.network).__name__,
+        device=torch.cuda.get_device_name() if device.type == "cuda" else f"this CPU, {torch.get_num_threads()} thread(s)",
+        runs=len(runs),
+        step=_seconds(_training_step(classifier, data, device), steps, device),
+        evaluation=_seconds(_evaluation_step(classifier, data, device), steps, device) / data.batch_size,
+        product=_seconds(_hessian_step(classifier, data, device), 1, device) / data.batch_size if probed else 0.0,
+        steps=steps_of_all,
+        evaluated=epochs * len(data.rows("val")) + len(runs) * (len(data.rows("test")) + predict * len(data.annotator_probs)),
+        differentiated=probed * PRODUCTS // 2,  # half of the products are over the small slice
+        flops=3 * forward_flops(classifier.network, data.input_shape) * data.batch_size * steps_of_all,
+    )
+
+
+def _training_step(classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device) -> Callable[[], Any]:
+    inputs, targets = _batch(classifier, data, device)
+    network = classifier.network.train()
+    optimizer = classifier.optimizer(network.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(network(inputs), targets).backward()
+        optimizer.step()
+
+    return step
+
+
+def _evaluation_step(classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device) -> Callable[[], Any]:
+    inputs, _ = _batch(classifier, data, device)
+    network: nn.Module = classifier.network
+
+    def step() -> None:
+        network.eval()
+        with torch.no_grad():
+            network(inputs)
+
+    return step
+
+
+def _hessian_step(classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device) -> Callable[[], Any]:
+    batch = _batch(classifier, data, device)
+    classifier.eval()
+    product = HessianProduct(classifier, lambda: iter([batch]))
+    direction = torch.ones(product.size, device=device)
+    return lambda: product(direction)
+
+
+def _batch(classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    batch = next(data.evaluation_batches(data.rows("train"), device))
+    return classifier.prepared(batch.inputs), batch.targets
+
+
+def _seconds(step: Callable[[], Any], steps: int, device: torch.device) -> float:
+    """The mean duration of a step after some that are not counted."""
+    for _ in range(WARM_UP):
+        step()
+    _wait(device)
+    start = time.perf_counter()
+    for _ in range(steps):
+        step()
+    _wait(device)
+    return (time.perf_counter() - start) / steps
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()

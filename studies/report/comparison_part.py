@@ -1,0 +1,54 @@
+"""What a report shows of a comparison between networks: barriers (Figure 11), CKA (12), Grad-CAM stability (9), and a table of all."""
+
+from matplotlib.figure import Figure
+
+from studies.analysis.comparison.comparison import NAMES, Comparison, span
+from studies.figures.representation_figures import draw_barriers, draw_similarities
+from studies.report.section import ComparisonSpec, Section
+from studies.tables.listing import Listing
+
+KINDS = {"barrier": "loss barrier", "cka": "CKA", "grad_cam": "Grad-CAM stability", "grad_cam_high": "Grad-CAM stability, high entropy"}
+SEEDS = {"same": "the same", "different": "different", "all": "all"}
+
+
+def draw_comparison(kind: str, found: Comparison, section: Section) -> tuple[Figure | None, str]:
+    """One of the figures, or why there is none."""
+    figure = draw_barriers(found, section.label) if kind == "barrier" else draw_similarities(found, kind, section.label)
+    if figure:
+        return figure, ""
+    if kind == "barrier":
+        return None, "Not drawn: no seed has runs of two methods."
+    if not any(value.measure == kind for value in found.values):
+        return None, f"Not drawn: {found.network} has no layer that gives maps."
+    return None, "Not drawn: it is not defined for any two runs."
+
+
+def comparison_listing(spec: ComparisonSpec, found: Comparison, section: Section, caption: list[str]) -> Listing:
+    """Every mean over pairs of runs, with how many pairs and items are behind it."""
+    rows = [
+        {
+            "measure": NAMES[row.measure],
+            "methods": f"within {section.label(row.methods[0])}"
+            if len(set(row.methods)) == 1
+            else " and ".join(map(section.label, row.methods)),
+            "seeds": SEEDS[row.seeds],
+            "mean": row.mean,
+            "sd": row.sd,
+            "pairs": row.pairs,
+            "undefined": row.undefined,
+            "items": span(row.items),
+            "items_left_out": row.left_out,
+        }
+        for row in found.rows
+    ]
+    shown = {
+        "measure": "measure",
+        "methods": "runs",
+        "seeds": "of seeds",
+        "mean": "mean",
+        "sd": "SD over pairs",
+        "pairs": "pairs",
+        "items": "items",
+    }
+    said = [*caption, found.probe_set, f"High entropy: from the {found.quantile:g} quantile on.", *found.notes]
+    return Listing(spec.name, f"{spec.title}: all numbers", said, shown, rows)

@@ -1,0 +1,1 @@
+"""The tables of a report as numbers, and as Markdown, CSV, LaTeX and HTML."""

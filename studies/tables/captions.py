@@ -1,0 +1,116 @@
+"""What is said beside a table or a figure: where its data came from, at what scale, and by which statistics it was judged."""
+
+import math
+from typing import Any
+
+from studies.analysis.collect import Record
+from studies.report.section import ABSENT, FigureSpec, Section
+from studies.tables.measures import factor_name
+from studies.tables.tables import Table
+
+ALTERNATIVES = {
+    "two-sided": "two-sided",
+    "less": "one-sided (row less than reference)",
+    "greater": "one-sided (row greater than reference)",
+}
+TESTS = {"wilcoxon": "paired Wilcoxon signed-rank test, exact", "t": "paired t-test"}
+
+
+def notices(records: list[Record], scale: str) -> list[str]:
+    """What nobody may overlook: simulated annotators, a reduced scale, and the frozen model that the inputs were embedded with."""
+    simulated = [r for r in records if r.results.get("simulated_annotators")]
+    found = []
+    if simulated:
+        datasets = ", ".join(sorted({str(r.results.get("dataset")) for r in simulated}))
+        share = "" if len(simulated) == len(records) else f" in {len(simulated)} of {len(records)} runs"
+        found.append(f"SIMULATED annotators{share} ({datasets}): the votes were drawn by a program, not given by people.")
+    if scale:
+        found.append(f"REDUCED scale: {_sentence(scale)}")
+    embedders = sorted({name for r in records if (name := r.results.get("embedder"))})
+    if embedders:
+        found.append(f"Inputs are frozen embeddings: {'; '.join(embedders)}.")
+    return found
+
+
+def simulated_mark(records: list[Record]) -> str:
+    """For titles of figures, which may travel without their captions.
+
+    >>> simulated_mark([])
+    ''
+    """
+    marks = [bool(r.results.get("simulated_annotators")) for r in records]
+    return "" if not any(marks) else "SIMULATED annotators" if all(marks) else "partly SIMULATED annotators"
+
+
+def seeds_of(numbers: set[int]) -> str:
+    """
+    >>> seeds_of({5}), seeds_of({3, 5})
+    ('5 seeds', '3 to 5 seeds')
+    """
+    low, high = min(numbers), max(numbers)
+    return f"{high} seed{'s' * (high != 1)}" if low == high else f"{low} to {high} seeds"
+
+
+def table_caption(table: Table, section: Section) -> list[str]:
+    """The statistics of a table, sentence by sentence, after what nobody may overlook."""
+    cells = list(table.cells.values())
+    said = notices(table.records, section.scale)
+    numbers = {cell.summary.n if cell.summary else 0 for cell in cells}
+    planned = f" (of {table.spec.planned_units} planned)" if min(numbers) < table.spec.planned_units else ""
+    within = f" within each {factor_name(table.spec.groups)}" if table.spec.groups else ""
+    said.append(f"Mean ± SD over {seeds_of(numbers)}{planned}; the best mean of each column{within} is bold.")
+    if table.spec.pivot:
+        said.append(f"Entries are {table.measure(table.columns[0]).axis}.")
+    elif in_nats := [table.measure(column).name for column in table.columns if table.measure(column).unit == "nats"]:
+        said.append(f"In nats: {', '.join(in_nats)}.")
+    dropped = sum(cell.dropped for cell in cells)
+    if dropped:
+        said.append(f"Left out because they are NaN or infinite: {dropped} value{'s' * (dropped > 1)}.")
+    if table.spec.reference is not ABSENT:
+        said += _test_sentences(table, section)
+    entry = table.spec.published_entry
+    if any(cell.published for cell in cells):
+        said.append(published_sentence(entry))
+    return said
+
+
+def published_sentence(entry: dict[str, Any]) -> str:
+    """Where the published numbers of a table are from."""
+    seeds, note = f", {entry['seeds']} seeds" if "seeds" in entry else "", f"; {entry['note']}" if "note" in entry else ""
+    return f"Published: {entry['paper']} ({entry['source']}), {entry['where']}{seeds}; {entry['setting']}{note}."
+
+
+def _test_sentences(table: Table, section: Section) -> list[str]:
+    spec = table.spec
+    reference = section.label(spec.reference)
+    of_group = f" of the same {factor_name(spec.groups)}" if spec.groups else ""
+    tests = [cell.test for cell in table.cells.values() if cell.test]
+    said = [f"p: {TESTS[spec.test]}, {ALTERNATIVES[spec.alternative]}, of each row against {reference}{of_group}, paired by seed."]
+    if not tests:
+        return [*said, "No test was possible: it takes at least two finished pairs."]
+    limits = sorted({(test.n, test.minimum_p) for test in tests if not math.isnan(test.minimum_p)}, reverse=True)
+    if limits:
+        listed = ", ".join(f"{p:.4g} ({n} pairs with a difference)" for n, p in limits)
+        said.append(f"Smallest p that this test can give: {listed}.")
+    if spec.family == "holm":
+        least = f", so none can be below {min(1.0, len(tests) * limits[0][1]):.4g}" if limits else ""
+        said.append(f"Holm: p adjusted over all {len(tests)} tests of this table{least}.")
+    said.append(f"k/n: in k of n seeds the row is better than {reference}.")
+    return said
+
+
+def figure_caption(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> list[str]:
+    """What nobody may overlook, and how to read the kinds of figure whose reading does not depend on what was found."""
+    seeds = {factor: len({r.factors.get(factor) for r in records}) for factor in paired}
+    number = math.prod(seeds.values()) if records else 0
+    drawn = {
+        "points": f"Dots: single seeds ({number}). Tick and bar: their mean and its 95 % bootstrap (BCa) interval.",
+        "lines": f"Lines: mean over {number} seeds; bands: ± 1 SD over seeds.",
+        "curves": f"Test items of {number} seeds pooled. Left: smooth reliability of the top class, wide where many items lie; smooth ECE is that of the pool. "
+        "Right: the model's mean entropy over bins of the annotators' entropy. Dashed: perfect agreement.",
+    }
+    return [*notices(records, section.scale), *([drawn[spec.kind]] if spec.kind in drawn else [])]
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

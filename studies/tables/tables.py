@@ -1,0 +1,118 @@
+"""A table of a report as numbers: every cell with its seeds, its test against the reference row and the published value. No formatting."""
+
+import math
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+
+from studies.analysis import statistics
+from studies.analysis.collect import Record
+from studies.analysis.statistics import LARGEST, Alternative, Summary, Test
+from studies.report.section import ABSENT, TableSpec
+from studies.tables.measures import Measure, measure
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row in one column. Tests and differences are of this row against the reference row, paired by seed."""
+
+    summary: Summary | None = None  # None: no finished run has a finite value
+    dropped: int = 0  # runs left out because their value is NaN or infinite
+    best: bool = False
+    test: Test | None = None
+    holm_p: float = math.nan
+    agreement: tuple[int, int] | None = None
+    effect_size: float = math.nan
+    interval: tuple[float, float] = (math.nan, math.nan)  # 95 % of the mean difference
+    published: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    spec: TableSpec
+    rows: list[Any]  # levels; with groups, pairs (group, row)
+    columns: list[Any]
+    cells: dict[tuple[Any, Any], Cell]
+    records: list[Record] = field(repr=False)
+
+    def measure(self, column: Any) -> Measure:
+        return measure(self.spec.cell(column)[0])
+
+
+def build_table(spec: TableSpec, records: list[Record], paired: list[str]) -> Table:
+    """Fill in a table from the finished runs of its grid. Runs that agree in the `paired` factors are a pair."""
+    records = spec.select(records)
+    rows, columns = [row for block in spec.blocks for row in block], spec.column_keys
+    values = {(row, column): _values(spec, records, paired, row, column) for row in rows for column in columns}
+    cells = {key: _cell(spec, values, *key) for key in values}
+    if spec.family == "holm":
+        adjusted = statistics.holm([cell.test.p if cell.test else math.nan for cell in cells.values()])
+        cells = {key: replace(cell, holm_p=float(p)) for (key, cell), p in zip(cells.items(), adjusted, strict=True)}
+    for column, block in product(columns, spec.blocks):
+        for row in _best(block, column, cells, spec):
+            cells[row, column] = replace(cells[row, column], best=True)
+    return Table(spec, rows, columns, cells, records)
+
+
+def units(records: list[Record], metric: str, paired: list[str]) -> dict[tuple, float]:
+    """A metric by unit (the levels of the paired factors, as a rule the seed). What is too large to be squared counts as infinite."""
+    found = {tuple(r.factors.get(factor) for factor in paired): float(r.metrics[metric]) for r in records if metric in r.metrics}
+    return {unit: math.copysign(math.inf, value) if abs(value) > LARGEST else value for unit, value in found.items()}
+
+
+def _values(spec: TableSpec, records: list[Record], paired: list[str], row: Any, column: Any) -> dict[tuple, float]:
+    metric, restriction = spec.cell(column)
+    wanted = {**spec.in_row(row), **restriction}
+    return units([r for r in records if all(r.factors[factor] == level for factor, level in wanted.items())], metric, paired)
+
+
+def _cell(spec: TableSpec, values: dict[tuple[Any, Any], dict[tuple, float]], row: Any, column: Any) -> Cell:
+    finite = {unit: value for unit, value in values[row, column].items() if math.isfinite(value)}
+    cell = Cell(
+        summary=statistics.summary(list(finite.values())) if finite else None,
+        dropped=len(values[row, column]) - len(finite),
+        published=spec.published_cell(row, column),
+    )
+    reference = spec.reference_of(row)
+    if spec.reference is ABSENT or row == reference:
+        return cell
+    other = values[reference, column]
+    common = [unit for unit in finite if math.isfinite(other.get(unit, math.nan))]
+    if len(common) < 2:
+        return cell
+    a, b = np.array([(finite[unit], other[unit]) for unit in common]).T
+    better = measure(spec.cell(column)[0]).better
+    return replace(
+        cell,
+        test=paired_test(spec.test, a, b, cast(Alternative, spec.alternative)),
+        agreement=statistics.direction_agreement(a, b, better) if better else None,
+        effect_size=statistics.effect_size(a, b),
+        interval=statistics.bootstrap_interval(a, b),
+    )
+
+
+def paired_test(test: str, a: np.ndarray, b: np.ndarray, alternative: Alternative) -> Test:
+    """The test that a table asks for.
+
+    >>> paired_test("t", np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]), "less").p  # half of the two-sided p: a is less
+    0.037...
+    """
+    if test == "wilcoxon":
+        return statistics.paired_wilcoxon(a, b, alternative)
+    result = statistics.paired_t(a, b)
+    if alternative == "two-sided":
+        return result
+    favoured = result.statistic <= 0 if alternative == "less" else result.statistic >= 0
+    return result._replace(p=result.p / 2 if favoured else 1 - result.p / 2)
+
+
+def _best(rows: list[Any], column: Any, cells: dict[tuple[Any, Any], Cell], spec: TableSpec) -> list[Any]:
+    """The rows whose mean is best; none where nothing competes or neither direction is better."""
+    better = measure(spec.cell(column)[0]).better
+    means = {row: summary.mean for row in rows if (summary := cells[row, column].summary)}
+    if better is None or len(set(means.values())) < 2:
+        return []
+    best = min(means.values()) if better == "lower" else max(means.values())
+    return [row for row, mean in means.items() if mean == best]
