@@ -199,7 +199,7 @@ def rates(path: Path) -> None:
     from torch.utils.data import DataLoader, Dataset
 
     from datamodules.loading import TensorLoader
-    from datamodules.memmap_inputs import MappedInputs, map_array
+    from datamodules.memmap_inputs import MemmapInputs, memmap_array
     from datamodules.order import BatchOrder
 
     torch.set_num_threads(1)
@@ -215,8 +215,8 @@ def rates(path: Path) -> None:
             return torch.from_numpy(np.array(self.values[row])), row
 
     def gather(seed: int) -> TensorLoader:
-        values = map_array(path)
-        return TensorLoader(MappedInputs(values, np.arange(len(values))), BatchOrder(torch.arange(len(values)), BATCH, seed, shuffle=True))
+        values = memmap_array(path)
+        return TensorLoader(MemmapInputs(values, np.arange(len(values))), BatchOrder(torch.arange(len(values)), BATCH, seed, shuffle=True))
 
     def single(workers: int, seed: int) -> DataLoader:
         return DataLoader(Rows(), batch_sampler=[batch.tolist() for batch in gather(seed).sampler][:FEWEST], num_workers=workers)

@@ -100,7 +100,7 @@ def measure_jobs(classifier: AnnotatorClassifier, data: Images, path: Path) -> d
 
     def ours(*left_out: str) -> None:
         scores = [score for score in SCORES if score not in left_out]
-        OODScores({"outside": str(path)}, scores=scores, k=K).examine(classifier, data)
+        OODScores({"outside": str(path)}, scores=scores, k=K).run(classifier, data)
 
     peers = {
         "MaxSoftmax": lambda: peer.MaxSoftmax(network),

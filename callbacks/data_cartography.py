@@ -15,12 +15,12 @@ from torch import Tensor
 from callbacks.cartography.figure import draw_data_map
 from callbacks.cartography.records import copy_epochs, read_epochs, record_path, write_epoch
 from callbacks.history import read_history
-from callbacks.probe import Findings, Probe
+from callbacks.probe import Probe, ProbeResult
 from core.errors import InputError
 from core.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
 from datamodules import VoteDataModule, VoteTable
 from lightning_modules import AnnotatorClassifier
-from lightning_modules.preserve_state import as_found
+from lightning_modules.preserve_state import preserve_state
 from metrics.cartography import DataMap, data_map, uncertainty_correlations
 from metrics.per_item import map_values
 
@@ -66,13 +66,13 @@ class DataCartography(Probe):
         """Give a run the record of a longer one that it is the beginning of."""
         copy_epochs(record_path(source, self.split), record_path(target, self.split), len(data.rows(self.split)), epochs)
 
-    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         assert data.corpus is not None
         rows = np.sort(data.rows(self.split))
         found = from_first_rank(self._map(len(rows)) if rank_and_ranks()[0] == 0 else None)
         if not isinstance(found, DataMap):
-            return Findings(notes=[f"DataCartography: {found}"])
-        (name, uncertainty), unanimous = next(iter(data.human_uncertainties().items())), data.people.unanimous[rows]
+            return ProbeResult(notes=[f"DataCartography: {found}"])
+        (name, uncertainty), unanimous = next(iter(data.human_uncertainties().items())), data.annotator_votes.unanimous[rows]
         uncertainty = uncertainty[rows]
         kind = "cartography" if self.split == "train" else f"cartography_{self.split}"
         metrics = {f"{kind}_{name}": value for name, value in map_summary(found, uncertainty, unanimous).items()}
@@ -84,7 +84,7 @@ class DataCartography(Probe):
         picture = partial(draw_data_map, found, uncertainty, unanimous, title, name)
         table = item_table(rows, found, uncertainty, unanimous)
         file = f"cartography_{self.split}"
-        return Findings({n: v for n, v in metrics.items() if n not in undefined}, {file: picture}, items={file: table}, notes=notes)
+        return ProbeResult({n: v for n, v in metrics.items() if n not in undefined}, {file: picture}, items={file: table}, notes=notes)
 
     def _map(self, items: int) -> DataMap | str:
         """The map, or why there is none."""
@@ -107,7 +107,7 @@ class DataCartography(Probe):
 def split_values(classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray, labels: VoteTable) -> np.ndarray:
     """What a classifier says of these items, as `item_values` with the likeliest label as target, in the order of their numbers and over all ranks."""
     parts, target = [], torch.from_numpy(labels.majority)
-    with as_found(classifier), torch.no_grad():
+    with preserve_state(classifier), torch.no_grad():
         for batch in data.evaluation_batches(rows, classifier.device, ITEMS):
             probs, people, index = (values.cpu() for values in classifier.predict(batch))
             parts.append((index, map_values(probs, people, target[index]).T))

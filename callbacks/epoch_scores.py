@@ -7,12 +7,12 @@ import torch
 from lightning import LightningModule, Trainer
 
 from callbacks.history import read_history, training_pauses_to_validate
-from callbacks.probe import Findings, Probe
+from callbacks.probe import Probe, ProbeResult
 from core.errors import InputError
 from core.ranks import from_first_rank
 from datamodules import VoteDataModule
 from lightning_modules import AnnotatorClassifier
-from lightning_modules.preserve_state import as_found
+from lightning_modules.preserve_state import preserve_state
 from metrics import mean_metrics
 
 ITEMS = 512  # of one pass: there is no gradient, so more than a training batch fits
@@ -51,20 +51,20 @@ class EpochScores(Probe):
                 scores = split_scores(pl_module, data, split)
             pl_module.log_dict(scores, sync_dist=True)
 
-    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         """Nothing, after a test; but say so where fit was run without these scores."""
         epochs = from_first_rank(read_history(self.folder) if self.folder else None) or [{}]
         absent = [split for split in self.splits if f"{split}/kl" not in epochs[-1]]
         if not absent:
-            return Findings()
+            return ProbeResult()
         said = f"EpochScores: history.json holds no scores on {' and '.join(absent)} items, because fit was run without EpochScores."
-        return Findings(notes=[said])
+        return ProbeResult(notes=[said])
 
 
 def split_scores(classifier: AnnotatorClassifier, data: VoteDataModule, split: str) -> dict[str, torch.Tensor]:
     """Mean scores of a classifier on one split, over all ranks, by names such as `train/kl`."""
     metrics = mean_metrics(f"{split}/").to(classifier.device)
-    with as_found(classifier), torch.no_grad():
+    with preserve_state(classifier), torch.no_grad():
         for batch in data.evaluation_batches(data.rows(split), classifier.device, ITEMS):
             prediction = classifier.predict(batch)
             metrics.update(prediction.probs, prediction.target_probs)

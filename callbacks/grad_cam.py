@@ -9,13 +9,13 @@ from captum.attr import LayerGradCam
 from torch import Tensor, nn
 
 from callbacks.figures.grad_cam_panel import draw_panel
-from callbacks.probe import Findings, Probe
+from callbacks.probe import Probe, ProbeResult
 from core.errors import InputError
 from core.ranks import gather_over_ranks, rank_and_ranks
 from datamodules import VoteDataModule
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import Network
-from lightning_modules.preserve_state import as_found
+from lightning_modules.preserve_state import preserve_state
 
 CHUNK = 256  # items whose activations are held at once
 
@@ -39,7 +39,7 @@ class GradCAM(Probe):
             raise InputError(f"GradCAM's explain is {explain}; it must be majority or predicted.")
         self.items, self.layer, self.explain = items, layer, explain
 
-    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         layer = spatial_layer(classifier.network, self.layer)
         rows = panel_rows(data, self.items)
         inputs, maps, probs = self._look(classifier.network, layer, data, rows)
@@ -58,7 +58,7 @@ class GradCAM(Probe):
         )
         blank = int((maps.flatten(1).amax(1) == 0).sum())
         note = f"GradCAM: of the {len(rows)} maps shown, {blank} are zero everywhere: nothing at that layer speaks for the class."
-        return Findings(figures={"grad_cam": picture}, notes=[note] if blank else [])
+        return ProbeResult(figures={"grad_cam": picture}, notes=[note] if blank else [])
 
     def _look(self, network: Network, layer: nn.Module, data: VoteDataModule, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs, maps and predicted distributions of these items, in their order, on every rank."""
@@ -85,7 +85,7 @@ def grad_cam_maps(network: nn.Module, layer: nn.Module, inputs: Tensor, classes:
     The channels of that output are weighted by the mean gradient of the class's logit and summed. The network is left as it was found.
     Layers that are followed by an operation in place are safe: captum hands on a copy of the layer's output.
     """
-    with as_found(network):
+    with preserve_state(network):
         network.requires_grad_(False)  # only what follows the layer is differentiated
         method = LayerGradCam(network, layer)
         maps = [

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from callbacks.figures.figure_text import TITLE, as_typed
-from callbacks.probe import Findings, Probe
+from callbacks.probe import Probe, ProbeResult
 from callbacks.uncertainty_figures import BLUE, GREY, ORANGE
 from core.errors import InputError
 from core.randomness import generator
@@ -73,7 +73,7 @@ class GradientVariance(Probe):
             raise InputError(f"GradientVariance's draws is {draws}; it must be at least 2, because one draw has no variance.")
         self.draws = draws
 
-    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         probs, people, squared_norm = last_layer(classifier, data, data.rows("test"))
         entropy = functional.entropy(people)
         exact, sampled = exact_variance(people, squared_norm), sampled_variance(probs, people, squared_norm, self.draws, data.seed)
@@ -86,7 +86,7 @@ class GradientVariance(Probe):
         }
         crowd = " (simulated annotators)" if data.simulated else ""
         picture = partial(draw_variance, entropy, exact, sampled, self.draws, f"{data.name}{crowd}: test items")
-        return Findings(metrics, {"gradient_variance": picture})
+        return ProbeResult(metrics, {"gradient_variance": picture})
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from callbacks.hessian.hessian_product import HessianProduct
 from callbacks.hessian.lanczos import Ritz, lanczos
 from callbacks.hessian.spectral_density import draw_density, quadrature
 from callbacks.hessian.trace_estimate import Trace, hutchinson, xtrace
-from callbacks.probe import Findings, Probe
+from callbacks.probe import Probe, ProbeResult
 from core.errors import InputError
 from core.randomness import generator, some_of
 from datamodules import VoteDataModule
@@ -130,21 +130,21 @@ class HessianSpectrum(Probe):
         )
         self.high_quantile, self.micro_batch, self.most_items, self.seed = high_quantile, micro_batch, most_items, seed
 
-    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
-        findings = Findings()
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
+        result = ProbeResult()
         slices = {"": data.rows("test"), "_high": data.high_disagreement_rows("test", self.high_quantile)}
         slices = {suffix: some_of(rows, self.most_items, self.seed) for suffix, rows in slices.items()}
         spectra = {}
         for suffix, rows in slices.items():
             if len(rows) == 0:
-                findings.notes.append("no test item is of high disagreement, so the Hessian's numbers on that slice are absent.")
+                result.notes.append("no test item is of high disagreement, so the Hessian's numbers on that slice are absent.")
                 continue
             spectra[suffix] = self._spectrum(classifier, data, rows)
-            self._report(findings, suffix, spectra[suffix], len(rows))
+            self._report(result, suffix, spectra[suffix], len(rows))
         drawn = {suffix: spectrum for suffix, spectrum in spectra.items() if spectrum.spaces}
         if drawn:
-            findings.figures["hessian_density"] = partial(_picture, drawn, {suffix: len(rows) for suffix, rows in slices.items()})
-        return findings
+            result.figures["hessian_density"] = partial(_picture, drawn, {suffix: len(rows) for suffix, rows in slices.items()})
+        return result
 
     def _spectrum(self, classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray) -> Spectrum:
         ranks = data.trainer.world_size if data.trainer else 1
@@ -155,7 +155,7 @@ class HessianSpectrum(Probe):
 
         return measure_spectrum(HessianProduct(classifier, batches), **self.options)
 
-    def _report(self, findings: Findings, suffix: str, spectrum: Spectrum, items: int) -> None:
+    def _report(self, result: ProbeResult, suffix: str, spectrum: Spectrum, items: int) -> None:
         ends, trace = spectrum.ends, spectrum.trace
         values = {
             "max": ends.largest,
@@ -168,21 +168,21 @@ class HessianSpectrum(Probe):
             "products": spectrum.products,
             "converged": float(ends.converged and trace.converged),
         }
-        findings.metrics |= {f"hessian_{name}{suffix}": float(value) for name, value in values.items()}
+        result.metrics |= {f"hessian_{name}{suffix}": float(value) for name, value in values.items()}
         where = "the items of high disagreement" if suffix else "the test items"
         if not ends.converged:
-            findings.notes.append(
+            result.notes.append(
                 f"the Hessian's extreme eigenvalues on {where} did not reach the tolerance of {self.options['tolerance']:g}: the largest is "
                 f"{ends.largest:.4g} with a residual of {ends.largest_residual:.2g}; raise most_products."
             )
         if not trace.converged:
-            findings.notes.append(
+            result.notes.append(
                 f"the Hessian's trace on {where} did not reach the tolerance of {self.options['trace_tolerance']:g}: it is {trace.value:.4g} with a "
                 f"standard error of {trace.standard_error:.2g}; raise most_products."
             )
         if spectrum.spaces:
             nodes, weights = quadrature(spectrum.spaces)
-            findings.tables[f"hessian_density{suffix}"] = {"items": items, "nodes": nodes.tolist(), "weights": weights.tolist()}
+            result.tables[f"hessian_density{suffix}"] = {"items": items, "nodes": nodes.tolist(), "weights": weights.tolist()}
 
 
 def _picture(spectra: dict[str, Spectrum], items: dict[str, int]) -> Figure:

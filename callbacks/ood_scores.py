@@ -14,7 +14,7 @@ from callbacks.ood import detectors as detect
 from callbacks.ood.figure import draw_scores
 from callbacks.ood.named_detectors import NamedDetector, class_of
 from callbacks.ood.passes import Outputs, check_halves, foreign_loader, one_pass
-from callbacks.probe import Findings, Probe
+from callbacks.probe import Probe, ProbeResult
 from core.errors import InputError
 from core.randomness import some_of
 from core.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
@@ -79,7 +79,7 @@ class OODScores(Probe):
         self.sets, self.detectors, self.scores = dict(pairs), dict(named), tuple(scores)
         self.root, self.k, self.principal, self.temperature, self.eps, self.most_items = root, k, principal, temperature, eps, most_items
 
-    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         network = classifier.network
         assert data.corpus is not None
         check_halves(network)
@@ -88,15 +88,15 @@ class OODScores(Probe):
                 f"ViM needs the weights of a linear last layer, but the head of {type(network).__name__} is {type(network.head).__name__}; "
                 "leave vim out of OODScores's scores."
             )
-        findings = Findings()
+        result = ProbeResult()
         root = self.root or getattr(data, "root", "data")
         absences = {name: _absence(source, root) for name, source in self.sets.items()}
         for name, absence in absences.items():
             if absence is not None:
-                findings.notes.append(f"{name}_auroc, {name}_aupr and {name}_fpr95 of all scores are absent: {absence}")
+                result.notes.append(f"{name}_auroc, {name}_aupr and {name}_fpr95 of all scores are absent: {absence}")
         present = {name: source for name, source in self.sets.items() if absences[name] is None}
         if not present:
-            return findings
+            return result
 
         for parameter in classifier.parameters():
             parameter.requires_grad_(False)  # ODIN needs gradients of the inputs only; the base class sets this back
@@ -105,15 +105,15 @@ class OODScores(Probe):
         scores = self._fit(classifier, data)
         inside = _evaluate(scores, one_pass(classifier, data.loader(data.rows("test"), training=False), odin), "the test items")
         for name, source in present.items():
-            stored = data.foreign_inputs(source, root)
+            stored = data.ood_inputs(source, root)
             if self.most_items is not None:
                 stored = stored[torch.from_numpy(some_of(np.arange(len(stored)), self.most_items, seed=0))]  # the same for every run
             inputs = stored.to(classifier.device)
             outside = _evaluate(scores, one_pass(classifier, foreign_loader(inputs, data), odin), name)
             pairs = {score: (inside[score], outside[score]) for score in scores}
-            findings.metrics |= {f"{name}_{key}_{score}": of(*pair).item() for score, pair in pairs.items() for key, of in METRICS.items()}
-            findings.figures[f"ood_{name}"] = partial(draw_scores, _title(data), name, pairs)
-        return findings
+            result.metrics |= {f"{name}_{key}_{score}": of(*pair).item() for score, pair in pairs.items() for key, of in METRICS.items()}
+            result.figures[f"ood_{name}"] = partial(draw_scores, _title(data), name, pairs)
+        return result
 
     def _fit(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> dict[str, Score]:
         """Every score as a function of a pass's outputs. The training items are looked at only if something needs them."""

@@ -18,11 +18,11 @@ from core.atomic_io import write_atomically
 from core.errors import InputError
 from datamodules import VoteDataModule
 from lightning_modules import AnnotatorClassifier
-from lightning_modules.preserve_state import as_found
+from lightning_modules.preserve_state import preserve_state
 
 
 @dataclass
-class Findings:
+class ProbeResult:
     """What a probe found: numbers for `results.json`, pictures, plain data for files of its own, and what a reader must know about them."""
 
     metrics: dict[str, float] = field(default_factory=dict)
@@ -58,10 +58,10 @@ class Probe(Draws, ABC):
     folder: Path | None = None  # of the run that is examined, where it has one
 
     @abstractmethod
-    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         """Look at the classifier, which is in eval mode, on data that is set up. Every rank of a DDP run calls this at the same time."""
 
-    def examine(self, classifier: AnnotatorClassifier, data: VoteDataModule, folder: Path | None = None) -> Findings:
+    def run(self, classifier: AnnotatorClassifier, data: VoteDataModule, folder: Path | None = None) -> ProbeResult:
         """`measure`, after a check of the weights and without leaving a trace in the classifier. `folder` is where the run's files are."""
         name = next((name for name, value in classifier.named_parameters() if not value.isfinite().all()), None)
         if name is not None:
@@ -69,15 +69,15 @@ class Probe(Draws, ABC):
                 f"{type(self).__name__}: {name} holds values that are not finite numbers; this training diverged, so train again with a lower learning rate."
             )
         self.folder = folder
-        with as_found(classifier):
+        with preserve_state(classifier):
             return self.measure(classifier, data)
 
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         assert isinstance(pl_module, AnnotatorClassifier)
-        findings = self.examine(pl_module, trainer.datamodule, Path(trainer.default_root_dir))  # pyright: ignore[reportAttributeAccessIssue]
-        self.notes = findings.notes
-        numbers = {f"test/{name}": torch.tensor(value, dtype=torch.float64) for name, value in findings.metrics.items()}
+        result = self.run(pl_module, trainer.datamodule, Path(trainer.default_root_dir))  # pyright: ignore[reportAttributeAccessIssue]
+        self.notes = result.notes
+        numbers = {f"test/{name}": torch.tensor(value, dtype=torch.float64) for name, value in result.metrics.items()}
         pl_module.log_dict(numbers, sync_dist=True)
-        self.pictures = findings.figures
+        self.pictures = result.figures
         if trainer.is_global_zero:
-            findings.write_tables(output_folder(trainer))
+            result.write_tables(output_folder(trainer))

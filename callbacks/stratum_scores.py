@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from callbacks.probe import Findings, Probe
+from callbacks.probe import Probe, ProbeResult
 from core.ranks import gather_over_ranks
 from datamodules import VoteDataModule
 from lightning_modules import AnnotatorClassifier
@@ -20,7 +20,7 @@ class StratumScores(Probe):
     strata. What a stratum does not define (people's entropy does not vary over NoHLV items) is left out.
     """
 
-    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         assert data.corpus is not None
         parts = []
         with torch.no_grad():
@@ -29,7 +29,7 @@ class StratumScores(Probe):
         probs, people, index = (gather_over_ranks(torch.cat(column)) for column in zip(*parts, strict=True))
         order = index.argsort()
         probs, index = probs[order], index[order]
-        unanimous = torch.from_numpy(data.people.unanimous)[index]
+        unanimous = torch.from_numpy(data.annotator_votes.unanimous)[index]
         strata = {"nohlv": unanimous, "hlv": ~unanimous}
         label_sets = {"": people[order]}
         label_sets |= {f"{name}_": torch.from_numpy(labels.probs[index]).float() for name, labels in data.other_labels().items()}
@@ -44,7 +44,7 @@ class StratumScores(Probe):
         notes += [
             f"StratumScores: no test item is of the stratum {name}, so it has no scores." for name, mask in strata.items() if not mask.any()
         ]
-        return Findings({name: value for name, value in scores.items() if name not in undefined}, notes=notes)
+        return ProbeResult({name: value for name, value in scores.items() if name not in undefined}, notes=notes)
 
 
 def stratum_scores(probs: Tensor, target_probs: Tensor, mask: Tensor, stratum: str) -> dict[str, float]:

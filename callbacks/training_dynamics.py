@@ -12,7 +12,7 @@ from torch import Tensor
 
 from callbacks.figures.figure_text import TITLE, as_typed
 from callbacks.history import Epochs, read_history, training_pauses_to_validate
-from callbacks.probe import Findings, Probe
+from callbacks.probe import Probe, ProbeResult
 from callbacks.uncertainty_figures import BLUE, GREY, ORANGE
 from core.ranks import from_first_rank, gather_over_ranks
 from datamodules import VoteDataModule
@@ -51,7 +51,7 @@ class TrainingDynamics(Probe):
     def strata(self, data: VoteDataModule) -> dict[str, Tensor]:
         """Masks of the whole table, by the column of the history that has their divergence."""
         assert data.corpus is not None
-        return strata_of(data.people, self.quantile)
+        return strata_of(data.annotator_votes, self.quantile)
 
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._batches = []
@@ -82,20 +82,20 @@ class TrainingDynamics(Probe):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._before, self._now = state_dict["before"], state_dict["now"]
 
-    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> Findings:
+    def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         epochs = from_first_rank(read_history(self.folder) if self.folder else None)
         where = f"{self.folder}/history.json" if self.folder else "a history"
         if epochs is None:
-            return Findings(notes=[f"TrainingDynamics: there is no {where} of this training, so it is not summed up; fit writes one."])
+            return ProbeResult(notes=[f"TrainingDynamics: there is no {where} of this training, so it is not summed up; fit writes one."])
         summary = dynamics_summary(epochs)
         if not summary:
-            return Findings(notes=[f"TrainingDynamics: {where} holds no finite validation score, so this training is not summed up."])
+            return ProbeResult(notes=[f"TrainingDynamics: {where} holds no finite validation score, so this training is not summed up."])
         notes = []
         if len(epochs) > 1 and "late_js" not in summary:
             notes = [f"TrainingDynamics: {where} holds no divergences between epochs, because fit was run without TrainingDynamics."]
         crowd = " (simulated annotators)" if data.simulated else ""
         picture = partial(draw_dynamics, epochs, f"{data.name}{crowd}: validation items by epoch")
-        return Findings(summary, {"training_dynamics": picture}, notes=notes)
+        return ProbeResult(summary, {"training_dynamics": picture}, notes=notes)
 
 
 def strata_of(votes: VoteTable, quantile: float) -> dict[str, Tensor]:

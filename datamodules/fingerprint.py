@@ -14,7 +14,7 @@ import xxhash
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from datamodules.memmap_inputs import MappedInputs
+from datamodules.memmap_inputs import MemmapInputs
 from datamodules.votes.table import VoteTable
 
 BLOCKS = 64  # of a file that is larger than memory
@@ -43,7 +43,7 @@ def digest_of_votes(votes: VoteTable) -> str:
 
 def digest_of_items(items: Any) -> dict[str, Any]:
     """Of texts, of a tensor, of a file that stays on disk, or of a dataset of single inputs, some of which are looked at."""
-    if isinstance(items, MappedInputs):
+    if isinstance(items, MemmapInputs):
         return _of_mapped(items)
     if isinstance(items, Tensor):
         return {"digest": digest_of_values(items.detach().cpu().numpy())}
@@ -55,7 +55,7 @@ def digest_of_items(items: Any) -> dict[str, Any]:
     return {"digest": digest_of_values(lengths, np.frombuffer(b"".join(encoded), np.uint8))}
 
 
-def _of_mapped(inputs: MappedInputs) -> dict[str, Any]:
+def _of_mapped(inputs: MemmapInputs) -> dict[str, Any]:
     values, rows, file = inputs.stored
     if file is None:
         return {"digest": digest_of_values(values, rows)}
@@ -97,13 +97,13 @@ def fingerprint_of_labels(labels: VoteTable) -> Fingerprint:
 
 def fingerprint_at_hand(data: Any) -> Fingerprint:
     """Votes, classes and items of a datamodule that is not set up, and their split where the files say it, without embedding anything."""
-    account = data.account()
+    summary = data.summarize()
     parts: Fingerprint = {
-        "votes": {"source": account.votes.source, "digest": digest_of_votes(account.votes)},
-        "items": {"source": data.items_source, **digest_of_items(account.items)},
-        **_classes(data, account.votes.source),
+        "votes": {"source": summary.votes.source, "digest": digest_of_votes(summary.votes)},
+        "items": {"source": data.items_source, **digest_of_items(summary.items)},
+        **_classes(data, summary.votes.source),
     }
-    return parts if account.splits is None else parts | {"split": {"source": data.split_source, "digest": digest_of_split(account.splits)}}
+    return parts if summary.splits is None else parts | {"split": {"source": data.split_source, "digest": digest_of_split(summary.splits)}}
 
 
 def difference(trained_on: Fingerprint, now: Fingerprint) -> str | None:

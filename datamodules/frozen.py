@@ -14,7 +14,7 @@ from datamodules.embedders.embeddings import embed_all
 from datamodules.fingerprint import digest_of_items
 from datamodules.io.ood_sets import read_ood_set
 from datamodules.preparation import Moments
-from datamodules.summary import Account
+from datamodules.summary import DatasetSummary
 from datamodules.vote_datamodule import Corpus, VoteDataModule
 from datamodules.votes.table import VoteTable
 
@@ -55,9 +55,9 @@ class FrozenDataModule(VoteDataModule):
         items, _ = self.read()
         return items[torch.as_tensor(rows)] if isinstance(items, Tensor) else [items[row] for row in rows]
 
-    def account(self) -> Account:
+    def summarize(self) -> DatasetSummary:
         items, votes = self.read()  # without any embedding
-        return Account(votes, items)
+        return DatasetSummary(votes, items)
 
     def prepare_data(self) -> None:
         embed_all(self.embedder, self.read()[0], self.cache)
@@ -69,7 +69,7 @@ class FrozenDataModule(VoteDataModule):
             self._moments = Moments.of(embeddings[torch.from_numpy(splits["train"])])
         return Corpus(self._moments(embeddings) if self._moments else embeddings, votes, splits, items=digest_of_items(items))
 
-    def foreign_inputs(self, source: str, root: str) -> Tensor:
+    def ood_inputs(self, source: str, root: str) -> Tensor:
         """The embeddings of images from elsewhere, brought to the size of this dataset's first, and standardised as its training items are."""
         if (source, root) not in self._foreign:
             items, _ = self.read()

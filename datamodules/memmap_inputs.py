@@ -20,13 +20,13 @@ AT_ONCE = 1 << 22  # numbers that a pass over the whole file looks at
 COLD = 64  # batches that are asked for ahead after one had to wait for the disk
 
 
-class MappedInputs(Dataset[Tensor]):
+class MemmapInputs(Dataset[Tensor]):
     """Rows of an array [N, features] that lies in a file, as float32, and standardised if `moments` are given.
 
     `rows` says where in the array each item is. It serves as `TensorLoader`'s `prepare`: no workers, and no Python for single items. Where the system does not
     hold the file in memory, the rows of a batch are asked for all at once before they are read: one after the other, they would take ten times as long.
 
-    >>> MappedInputs(np.array([[1, 2], [3, 4], [5, 6]], np.float16), rows=np.array([2, 0]))(torch.tensor([1, 0]))
+    >>> MemmapInputs(np.array([[1, 2], [3, 4], [5, 6]], np.float16), rows=np.array([2, 0]))(torch.tensor([1, 0]))
     tensor([[1., 2.],
             [5., 6.]])
     """
@@ -76,7 +76,7 @@ class MappedInputs(Dataset[Tensor]):
             yield self(part)
 
 
-def map_array(path: Path) -> np.ndarray:
+def memmap_array(path: Path) -> np.ndarray:
     """The array [N, features] of a .npy or .safetensors file, without reading it. Nothing is unpickled."""
     if not path.is_file():
         raise InputError(f"there is no {path}; data.embeddings must be a .npy or .safetensors file.")
@@ -124,7 +124,7 @@ def refuse_unusual(values: np.ndarray, source: str) -> None:
         raise InputError(f"{source} has values that are not finite numbers in {name_rows(bad)}; every embedding needs all of its numbers.")
 
 
-def moments_of(inputs: MappedInputs, chosen: np.ndarray) -> Moments:
+def moments_of(inputs: MemmapInputs, chosen: np.ndarray) -> Moments:
     """`Moments.of` the chosen items, from sums over one pass, in float64 and about the first of them, so that nothing cancels."""
     wanted, first = torch.zeros(len(inputs), dtype=torch.bool), inputs[int(chosen[0])].double()
     wanted[torch.from_numpy(chosen)] = True

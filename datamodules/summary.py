@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from datamodules.votes.annotations import Ballots
+from datamodules.votes.annotations import Annotations
 from datamodules.votes.table import VoteTable
 
 
 @dataclass(frozen=True)
-class Account:
+class DatasetSummary:
     """The votes and, as far as they are known, whose they are, on what, and what is wrong with them."""
 
     votes: VoteTable  # of the items with votes
     items: Any  # texts, images or numbers, of the same items: a list of texts, a Tensor, or a dataset of single inputs
     ids: pa.Array | None = None  # of the same items; None where row numbers are all there is
     unvoted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))  # ids of items without votes
-    ballots: Ballots | None = None  # where it is known who voted
+    annotations: Annotations | None = None  # where it is known who voted
     repeated: np.ndarray = field(default_factory=lambda: np.empty(0, int))  # rows of votes by someone who had voted on the item before
     splits: dict[str, np.ndarray] | None = None  # rows of train, val and test, where the files say so
     form: str = "counts of votes"  # what the votes were read from, in words

@@ -17,10 +17,10 @@ from torch.utils.data import Dataset
 from core.errors import InputError
 from datamodules.io.ood_sets import read_ood_set
 from datamodules.loading import Batch, TensorLoader, WorkerLoader
-from datamodules.memmap_inputs import MappedInputs
+from datamodules.memmap_inputs import MemmapInputs
 from datamodules.order import BatchOrder
 from datamodules.preparation import CropFlip, Standardize
-from datamodules.summary import Account
+from datamodules.summary import DatasetSummary
 from datamodules.votes.delivery import BoundDelivery, Delivery, SoftLabels
 from datamodules.votes.table import VoteTable
 
@@ -57,7 +57,10 @@ class VoteDataModule(LightningDataModule, ABC):
     class_names: tuple[str, ...] = ()  # for people, where classes have names
     simulated = False  # True where the annotators are a simulation; results say so
     same_items = True  # False where another seed draws other items, so that row numbers mean nothing across seeds
-    binding: tuple[str, ...] = ("delivery", "votes_per_item")  # options of `bind`: runs that differ in these alone share all else in a pack
+    pack_axes: tuple[str, ...] = (
+        "delivery",
+        "votes_per_item",
+    )  # options of `bind`: runs that differ in these alone share all else in a pack
 
     def __init__(
         self,
@@ -111,11 +114,11 @@ class VoteDataModule(LightningDataModule, ABC):
         """The files that no published checksum vouches for, so that somebody may have changed them."""
         return []
 
-    def account(self) -> Account:
+    def summarize(self) -> DatasetSummary:
         """All votes and items, for `describe`."""
         self.setup()
         assert self.corpus is not None
-        return Account(self.corpus.votes, self.corpus.inputs)
+        return DatasetSummary(self.corpus.votes, self.corpus.inputs)
 
     def setup(self, stage: str | None = None) -> None:
         if self.corpus is None:
@@ -141,7 +144,7 @@ class VoteDataModule(LightningDataModule, ABC):
         self.training_row[torch.from_numpy(train)] = torch.arange(len(train))
 
     def training_votes(self) -> VoteTable:
-        """What all items are labelled with in training: people's votes, unless a dataset lets an option of its own in `binding` choose other labels."""
+        """What all items are labelled with in training: people's votes, unless a dataset lets an option of its own in `pack_axes` choose other labels."""
         assert self.corpus is not None
         return self.corpus.votes
 
@@ -161,7 +164,7 @@ class VoteDataModule(LightningDataModule, ABC):
         rank, ranks = (trainer.global_rank, trainer.world_size) if trainer and not whole else (0, 1)
         order = BatchOrder(torch.from_numpy(rows), batch_size or self.batch_size, self.seed, training, rank, ranks)
         corpus = self.corpus
-        if isinstance(corpus.inputs, MappedInputs):
+        if isinstance(corpus.inputs, MemmapInputs):
             return TensorLoader(corpus.inputs, order)
         if not isinstance(corpus.inputs, Tensor):
             return WorkerLoader(corpus.inputs, order, self.num_workers)
@@ -188,7 +191,7 @@ class VoteDataModule(LightningDataModule, ABC):
         return self.corpus.splits[split]
 
     @property
-    def people(self) -> VoteTable:
+    def annotator_votes(self) -> VoteTable:
         """What annotators said of all items, by which strata and uncertainties are told: the votes that models are judged by, unless a dataset can be judged
         by other labels as well."""
         assert self.corpus is not None
@@ -197,7 +200,7 @@ class VoteDataModule(LightningDataModule, ABC):
     def human_uncertainties(self) -> dict[str, np.ndarray]:
         """How uncertain people were about each item of the table, by name: the entropy of their votes, after what they said themselves where a dataset
         knows that. The first is what maps are coloured by."""
-        return {"annotators' entropy (nats)": self.people.entropy}
+        return {"annotators' entropy (nats)": self.annotator_votes.entropy}
 
     def statistics(self) -> dict[str, float]:
         """Numbers about all items that this dataset is described by, besides those that every vote table has; by name, for tables."""
@@ -218,7 +221,7 @@ class VoteDataModule(LightningDataModule, ABC):
         rows = self.rows(split)
         return rows[self.corpus.votes.high_disagreement(quantile)[rows]]
 
-    def foreign_inputs(self, source: str, root: str) -> Tensor:
+    def ood_inputs(self, source: str, root: str) -> Tensor:
         """Images from elsewhere (`datamodules.io.ood_sets` says which) as this dataset stores its own: bytes of its shape."""
         return read_ood_set(source, root, self.input_shape)
 

@@ -46,7 +46,7 @@ def build_data(config: dict[str, Any]) -> VoteDataModule:
 def training_labels(config: dict[str, Any], data: VoteDataModule) -> VoteTable:
     """What a run labels all items with, from data that it may share with runs of other labels."""
     arguments = config["data"].get("init_args", {})
-    return data.training_votes(**{name: arguments.get(name) for name in data.binding if name not in ("delivery", "votes_per_item")})
+    return data.training_votes(**{name: arguments.get(name) for name in data.pack_axes if name not in ("delivery", "votes_per_item")})
 
 
 def build_classifier(config: dict[str, Any], data: VoteDataModule) -> AnnotatorClassifier:

@@ -10,11 +10,11 @@ from torch import nn
 
 
 @contextmanager
-def as_found(module: nn.Module) -> Iterator[None]:
+def preserve_state(module: nn.Module) -> Iterator[None]:
     """Eval mode with gradients enabled inside; afterwards modes, gradients and every global random state are what they were.
 
     >>> layer = nn.Dropout().train()
-    >>> with as_found(layer):
+    >>> with preserve_state(layer):
     ...     layer.training
     False
     >>> layer.training

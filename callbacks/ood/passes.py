@@ -51,7 +51,7 @@ def one_pass(classifier: AnnotatorClassifier, loader: Iterable[tuple[Tensor, Ten
 
 
 def foreign_loader(stored: Tensor, data: VoteDataModule) -> TensorLoader:
-    """Batches of inputs from elsewhere, as `data.foreign_inputs` gives them, prepared as the data are. In a DDP run, this rank's share."""
+    """Batches of inputs from elsewhere, as `data.ood_inputs` gives them, prepared as the data are. In a DDP run, this rank's share."""
     corpus = data.corpus
     assert corpus is not None
     if not isinstance(corpus.inputs, Tensor):

@@ -13,7 +13,7 @@ from core.atomic_io import write_atomically
 from core.errors import InputError
 from corpora.annotation.aggregation import CLASS_NAMES
 from corpora.annotation.judgements import DIGITS
-from datamodules.io.images import read_picture
+from datamodules.io.images import decode_image
 from datamodules.io.tables import quietly, read_hub_table, read_table, refuse
 from datamodules.votes.table import VoteTable
 
@@ -146,7 +146,7 @@ def pixels(images: Sequence[Any], source: Path) -> np.ndarray:
 
 def _grey(image: Any, row: int, source: Path) -> np.ndarray:
     if isinstance(image, dict) and isinstance(image.get("bytes"), bytes):
-        return read_picture(image["bytes"], "L", f"{source}, the image of row {row},")
+        return decode_image(image["bytes"], "L", f"{source}, the image of row {row},")
     try:
         values = np.array(image, dtype=float)
         height, width = values.shape[-2:]  # a channel of its own, if there is one, comes first

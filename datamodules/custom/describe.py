@@ -10,8 +10,8 @@ from torch import Tensor
 from core.errors import name_rows, name_some
 from datamodules import VoteDataModule
 from datamodules.custom.duplicates import first_equal
-from datamodules.memmap_inputs import MappedInputs
-from datamodules.summary import Account
+from datamodules.memmap_inputs import MemmapInputs
+from datamodules.summary import DatasetSummary
 from datamodules.votes.agreement import FAR, FEWEST, RARE, annotator_records, far_below, krippendorff_alpha, one_label_only
 from datamodules.votes.labels import LookAlikes, look_alikes, printed
 
@@ -22,17 +22,17 @@ MOST_CLASSES = 20  # that are listed one by one, as are annotators and pairs
 
 def describe(data: VoteDataModule) -> Iterator[str]:
     """What there is to say about a dataset, line by line."""
-    account = data.account()
+    summary = data.summarize()
     labels = data.class_names or tuple(map(str, range(data.num_classes)))
-    votes, names = account.votes, tuple(f"'{printed(label)}'" for label in labels)
+    votes, names = summary.votes, tuple(f"'{printed(label)}'" for label in labels)
     crowd = "SIMULATED annotators" if data.simulated else "not marked as simulated"
     yield f"{data.name}: {votes.source}"
     yield _line("annotators", crowd)
-    yield _line("items", f"{len(votes) + len(account.unvoted):,}, {_kind(account.items)}")
-    yield _line("without votes", _named(account.unvoted, "they cannot be trained on") if len(account.unvoted) else "none")
+    yield _line("items", f"{len(votes) + len(summary.unvoted):,}, {_kind(summary.items)}")
+    yield _line("without votes", _named(summary.unvoted, "they cannot be trained on") if len(summary.unvoted) else "none")
     yield _line("classes", f"{len(names)}: {name_some(names, shown=MOST_CLASSES)}")
     yield from _of_look_alikes(look_alikes(labels))
-    yield from _of_votes(account)
+    yield from _of_votes(summary)
     yield from _of_classes(votes.float_probs().mean(0, dtype=np.float64) if votes.counts is None else _shares(votes.counts), names)
     yield _line(
         "entropy", f"mean {votes.normalized_entropy.mean():.3f} of an even spread; {votes.unanimous.mean():.1%} of items are unanimous"
@@ -40,9 +40,9 @@ def describe(data: VoteDataModule) -> Iterator[str]:
     edges = np.linspace(0, 1, 11)
     heights, _ = np.histogram(votes.normalized_entropy.clip(0, 1), edges)
     yield from bars([f"{low:.1f} to {high:.1f}" for low, high in pairwise(edges)], heights)
-    yield _line("agreement", _agreement(account))
-    yield from _of_duplicates(account)
-    yield from _of_annotators(account, names)
+    yield _line("agreement", _agreement(summary))
+    yield from _of_duplicates(summary)
+    yield from _of_annotators(summary, names)
 
 
 def _of_look_alikes(alike: Sequence[LookAlikes]) -> Iterator[str]:
@@ -53,13 +53,13 @@ def _of_look_alikes(alike: Sequence[LookAlikes]) -> Iterator[str]:
         yield f"  and {len(alike) - MOST_CLASSES:,} more"
 
 
-def _of_votes(account: Account) -> Iterator[str]:
-    if account.votes.counts is None:
+def _of_votes(summary: DatasetSummary) -> Iterator[str]:
+    if summary.votes.counts is None:
         yield _line("votes", "not known, there are only probabilities: Multipass needs data.votes_per_item")
         return
-    each = account.votes.counts.sum(1, dtype=np.int64)
-    people = f" by {len(account.ballots.names):,} annotators" if account.ballots else ""
-    yield _line("votes", f"{each.sum():,}{people}, read from {account.form}")
+    each = summary.votes.counts.sum(1, dtype=np.int64)
+    people = f" by {len(summary.annotations.names):,} annotators" if summary.annotations else ""
+    yield _line("votes", f"{each.sum():,}{people}, read from {summary.form}")
     yield _line("votes per item", f"{each.min()} to {each.max()}, mean {each.mean():.2f}")
     width = -(-int(each.max() - each.min() + 1) // MOST_BARS)
     heights = np.bincount((each - each.min()) // width)
@@ -76,39 +76,39 @@ def _of_classes(shares: np.ndarray, names: Sequence[str]) -> Iterator[str]:
         yield _line("never chosen", name_some(never))
 
 
-def _agreement(account: Account) -> str:
-    if account.votes.counts is None:
+def _agreement(summary: DatasetSummary) -> str:
+    if summary.votes.counts is None:
         return "not known, there are only probabilities"
-    alpha = krippendorff_alpha(account.votes.counts)
+    alpha = krippendorff_alpha(summary.votes.counts)
     if np.isnan(alpha):
         return "Krippendorff's alpha is not defined: no item has two votes, or all votes name one class"
     return f"Krippendorff's alpha {alpha:.3f} (nominal; 1 is perfect, 0 is chance)"
 
 
-def _of_duplicates(account: Account) -> Iterator[str]:
-    first = first_equal(account.items)
+def _of_duplicates(summary: DatasetSummary) -> Iterator[str]:
+    first = first_equal(summary.items)
     if first is None:
         yield _line("duplicates", "not looked for, the inputs are read one by one")
     else:
         again = np.flatnonzero(first != np.arange(len(first)))
-        pairs = [f"{_id(account, row)} = {_id(account, first[row])}" for row in again[:4].tolist()]
+        pairs = [f"{_id(summary, row)} = {_id(summary, first[row])}" for row in again[:4].tolist()]
         yield _line(
             "duplicates",
             f"{len(again):,} items equal an earlier one: {name_some(pairs, len(again))}" if pairs else "no two items are equal",
         )
-    if account.ballots is not None:
-        again = f"{len(account.repeated):,}, in {name_rows(account.repeated)} of the file" if len(account.repeated) else "none"
+    if summary.annotations is not None:
+        again = f"{len(summary.repeated):,}, in {name_rows(summary.repeated)} of the file" if len(summary.repeated) else "none"
         yield _line("repeated votes", f"{again} (one annotator, one item)")
 
 
-def _of_annotators(account: Account, names: Sequence[str]) -> Iterator[str]:
-    if account.ballots is None or account.votes.counts is None:
+def _of_annotators(summary: DatasetSummary, names: Sequence[str]) -> Iterator[str]:
+    if summary.annotations is None or summary.votes.counts is None:
         yield _line("suspicious", "not looked for, it is not known who voted")
         return
-    people, records = account.ballots.names, annotator_records(account.ballots, account.votes.counts)
+    people, records = summary.annotations.names, annotator_records(summary.annotations, summary.votes.counts)
     yield _line("votes by person", f"{records.votes.min():,} to {records.votes.max():,}, mean {records.votes.mean():.1f}")
     below, median, spread = far_below(records)
-    constant = one_label_only(records, _shares(account.votes.counts))
+    constant = one_label_only(records, _shares(summary.votes.counts))
     yield _line(
         "suspicious",
         f"{len(np.union1d(below, constant))} of {(records.compared >= FEWEST).sum():,} annotators with {FEWEST} or more votes beside others'",
@@ -150,11 +150,11 @@ def _kind(items: Any) -> str:
         return "texts"
     if isinstance(items, Tensor):
         return f"each {' x '.join(map(str, items.shape[1:]))} numbers"
-    return f"each {len(items[0]):,} numbers in a file" if isinstance(items, MappedInputs) else "read one by one"
+    return f"each {len(items[0]):,} numbers in a file" if isinstance(items, MemmapInputs) else "read one by one"
 
 
-def _id(account: Account, row: Any) -> str:
-    return str(row) if account.ids is None else printed(account.ids[int(row)].as_py())
+def _id(summary: DatasetSummary, row: Any) -> str:
+    return str(row) if summary.ids is None else printed(summary.ids[int(row)].as_py())
 
 
 def _named(ids: Any, consequence: str) -> str:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from core.randomness import generator
-from datamodules.memmap_inputs import MappedInputs
+from datamodules.memmap_inputs import MemmapInputs
 
 AT_ONCE = 4096  # rows
 
@@ -24,7 +24,7 @@ def first_equal(items: Any) -> np.ndarray | None:
     """
     if isinstance(items, list):
         return _first_of(pa.array(items, pa.string()).dictionary_encode().indices.to_numpy())
-    if not isinstance(items, Tensor | MappedInputs):
+    if not isinstance(items, Tensor | MemmapInputs):
         return None
     _, code = np.unique(np.concatenate([_digests(block) for block in _blocks(items)]), return_inverse=True)
     first = _first_of(code)
@@ -43,11 +43,11 @@ def _first_of(code: np.ndarray) -> np.ndarray:
     return first[code]
 
 
-def _blocks(items: Tensor | MappedInputs) -> Iterator[Tensor]:
+def _blocks(items: Tensor | MemmapInputs) -> Iterator[Tensor]:
     return iter(items.split(AT_ONCE)) if isinstance(items, Tensor) else items.blocks()
 
 
-def _take(items: Tensor | MappedInputs, rows: Tensor) -> Tensor:
+def _take(items: Tensor | MemmapInputs, rows: Tensor) -> Tensor:
     return items[rows] if isinstance(items, Tensor) else items(rows)
 
 

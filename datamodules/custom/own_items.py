@@ -13,7 +13,7 @@ from torchvision.transforms.functional import pil_to_tensor
 from core.errors import InputError
 from datamodules.io.arrow_tables import numbers, pc, refuse_rows
 from datamodules.io.dictionary_encoding import Encoded, encoded, texts
-from datamodules.io.images import read_picture
+from datamodules.io.images import decode_image
 
 SPLITS = ("train", "val", "test")
 
@@ -87,4 +87,4 @@ def read_images(paths: list[str], folder: Path, side: int) -> Tensor:
 def _image(path: Path, side: int) -> Tensor:
     if not path.is_file():
         raise InputError(f"there is no image {path}; every item of data.image needs its file.")
-    return pil_to_tensor(Image.fromarray(read_picture(path, "RGB", str(path))).resize((side, side), Image.Resampling.BICUBIC))
+    return pil_to_tensor(Image.fromarray(decode_image(path, "RGB", str(path))).resize((side, side), Image.Resampling.BICUBIC))

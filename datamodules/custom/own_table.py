@@ -11,7 +11,7 @@ from core.errors import InputError, name_some
 from datamodules.custom.own_items import Items, listed_items
 from datamodules.io.arrow_tables import numbers, pc, refuse_rows
 from datamodules.io.dictionary_encoding import Encoded, texts
-from datamodules.votes.annotations import Ballots, count_votes, repeated_votes
+from datamodules.votes.annotations import Annotations, count_votes, repeated_votes
 from datamodules.votes.labels import printed
 from datamodules.votes.table import VoteTable, check_counts
 
@@ -27,7 +27,7 @@ class OwnTable:
     voted: np.ndarray  # their row numbers among all items
     class_names: tuple[str, ...]
     repeated: np.ndarray  # rows of the file in which someone votes on an item again
-    ballots: Ballots | None = None  # their items are rows of `votes`
+    annotations: Annotations | None = None  # their items are rows of `votes`
 
 
 def read_single_votes(
@@ -46,15 +46,15 @@ def read_single_votes(
     row = _places(columns[item].values, items, source).astype(np.int32)[columns[item].codes]
     counts = count_votes(row, said, len(items), len(names))
     voted = np.flatnonzero(counts.any(1))
-    ballots, repeated = None, np.empty(0, int)
+    annotations, repeated = None, np.empty(0, int)
     if annotator is not None:
         repeated = repeated_votes(row, columns[annotator].codes)
     if len(voted) < len(items):
         counts, rank = counts[voted], np.cumsum(np.bincount(voted, minlength=len(items))).astype(np.int32) - 1
         row = rank[row]  # among the items with votes
     if annotator is not None:
-        ballots = Ballots(row, said, columns[annotator].codes, texts(columns[annotator].values).to_pylist())
-    return OwnTable(VoteTable(counts, source=str(source)), voted, names, repeated, ballots)
+        annotations = Annotations(row, said, columns[annotator].codes, texts(columns[annotator].values).to_pylist())
+    return OwnTable(VoteTable(counts, source=str(source)), voted, names, repeated, annotations)
 
 
 def read_shares(

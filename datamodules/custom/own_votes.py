@@ -19,8 +19,8 @@ from datamodules.embedders.embedder import Inputs
 from datamodules.frozen import FrozenInThreeParts
 from datamodules.io.arrow_tables import read_columns
 from datamodules.io.dictionary_encoding import encode_columns
-from datamodules.memmap_inputs import MappedInputs, map_array, moments_of, refuse_unusual
-from datamodules.summary import Account
+from datamodules.memmap_inputs import MemmapInputs, memmap_array, moments_of, refuse_unusual
+from datamodules.summary import DatasetSummary
 from datamodules.vote_datamodule import Corpus
 from datamodules.votes.table import VoteTable
 
@@ -140,13 +140,13 @@ class OwnVotes(FrozenInThreeParts):
     @cached_property
     def _found(self) -> _Found:
         found = self._read_files()
-        return found._replace(table=replace(found.table, ballots=None))  # a run needs only their sums
+        return found._replace(table=replace(found.table, annotations=None))  # a run needs only their sums
 
     @cached_property
     def _array(self) -> np.ndarray:
         """Ready embeddings of all items, with or without votes."""
         if self.embeddings is not None:
-            return map_array(Path(self.root) / self.embeddings)
+            return memmap_array(Path(self.root) / self.embeddings)
         return self._found.items.array(str(self.column))
 
     def _read_files(self) -> _Found:
@@ -229,10 +229,10 @@ class OwnVotes(FrozenInThreeParts):
             return super().load()
         items, table = self._usable()
         refuse_unusual(self._array, self.embeddings or f"{items.source}, column {self.column},")
-        inputs, splits = MappedInputs(self._array, table.voted), self.split(table.votes)
+        inputs, splits = MemmapInputs(self._array, table.voted), self.split(table.votes)
         if self.standardize:
             self._moments = moments_of(inputs, splits["train"])
-            inputs = MappedInputs(self._array, table.voted, self._moments)
+            inputs = MemmapInputs(self._array, table.voted, self._moments)
         return Corpus(inputs, table.votes, splits)
 
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
@@ -246,20 +246,20 @@ class OwnVotes(FrozenInThreeParts):
         shown = self._shown(*self._found)
         return shown[torch.as_tensor(rows)] if isinstance(shown, Tensor) else [shown[row] for row in rows]
 
-    def foreign_inputs(self, source: str, root: str) -> Tensor:
+    def ood_inputs(self, source: str, root: str) -> Tensor:
         if self.embedder is None:
             raise InputError(f"{source} holds images, but {self.votes} comes with ready embeddings; leave OODScores out.")
-        return super().foreign_inputs(source, root)
+        return super().ood_inputs(source, root)
 
-    def account(self) -> Account:
+    def summarize(self) -> DatasetSummary:
         items, table = self._read_files()
         vars(self)["_found"] = _Found(items, table)  # so that the names of the classes need no second reading
-        shown = self._shown(items, table) if self.embedder else MappedInputs(self._array, table.voted)
+        shown = self._shown(items, table) if self.embedder else MemmapInputs(self._array, table.voted)
         ids = items.ids.take(table.voted)
         unvoted = np.setdiff1d(np.arange(len(items)), table.voted)
         form = {"label": "one row per vote", "counts": "counts of votes", "probs": "probabilities"}[self.form]
         splits = self.split(table.votes) if self.split_column else None
-        return Account(table.votes, shown, ids, items.ids.take(unvoted), table.ballots, table.repeated, splits, form)
+        return DatasetSummary(table.votes, shown, ids, items.ids.take(unvoted), table.annotations, table.repeated, splits, form)
 
 
 def _unvoted(items: Items, table: OwnTable) -> str:

@@ -11,8 +11,8 @@ from datamodules.embedders import Embedder, SentenceEmbedder
 from datamodules.frozen import FrozenInThreeParts
 from datamodules.io.files import PublishedFile, find, sha256
 from datamodules.io.tables import read_table, refuse
-from datamodules.summary import Account
-from datamodules.votes.annotations import Ballots
+from datamodules.summary import DatasetSummary
+from datamodules.votes.annotations import Annotations
 from datamodules.votes.table import VoteTable
 
 COLUMNS = ("instance_id", "user_id", "text", "politeness")
@@ -67,10 +67,12 @@ class POPQUORN(FrozenInThreeParts):
         np.add.at(counts, (self.ratings.item, self.ratings.label), 1)
         return texts, VoteTable(counts, source=str(path))
 
-    def account(self) -> Account:
+    def summarize(self) -> DatasetSummary:
         items, votes = self.read()
         names, who = np.unique(self.ratings.annotator, return_inverse=True)
-        return Account(votes, items, ballots=Ballots(self.ratings.item, self.ratings.label, who, names.tolist()), form="one row per vote")
+        return DatasetSummary(
+            votes, items, annotations=Annotations(self.ratings.item, self.ratings.label, who, names.tolist()), form="one row per vote"
+        )
 
     def _check_totals(self, path: Path) -> None:
         found = len(self.ratings.item), len(np.unique(self.ratings.item)), len(np.unique(self.ratings.annotator))

@@ -14,7 +14,7 @@ from corpora.annotation.aggregation import CLASS_NAMES
 from corpora.annotation.crowd_models import crowd_labels
 from corpora.annotation.soft_digits_table import LABELS, SIDE, SPLITS, SoftDigitsTable, read_soft_digits
 from datamodules.datasets.simulated_soft_digits import judgements, stand_in
-from datamodules.summary import Account
+from datamodules.summary import DatasetSummary
 from datamodules.vote_datamodule import Corpus, VoteDataModule
 from datamodules.votes.table import VoteTable
 
@@ -31,7 +31,7 @@ class SoftDigits(VoteDataModule):
     input_shape = (1, SIDE, SIDE)
     class_names = CLASS_NAMES
     simulated = True  # of an instance: whether its own data is
-    binding = ("delivery", "votes_per_item", "targets")
+    pack_axes = ("delivery", "votes_per_item", "targets")
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class SoftDigits(VoteDataModule):
     def files(self) -> list[Path]:
         return [Path(self.published)] if self.published and Path(self.published).exists() else []
 
-    def account(self) -> Account:
-        account = super().account()
-        return replace(account, splits=self.corpus.splits) if self.corpus and self.fractions is None else account
+    def summarize(self) -> DatasetSummary:
+        summary = super().summarize()
+        return replace(summary, splits=self.corpus.splits) if self.corpus and self.fractions is None else summary
 
     @property
     def split_source(self) -> str:
@@ -112,14 +112,14 @@ class SoftDigits(VoteDataModule):
         return self.labels(targets or self.targets)
 
     @property
-    def people(self) -> VoteTable:
+    def annotator_votes(self) -> VoteTable:
         return self.labels("uncertainty")
 
     def other_labels(self) -> dict[str, VoteTable]:
         return {name: self.labels(name) for name in ("original", "uncertainty") if name != self.evaluate_against}
 
     def statistics(self) -> dict[str, float]:
-        people, original = self.people, self.labels("original")
+        people, original = self.annotator_votes, self.labels("original")
         return {
             "NoHLV (%)": 100 * float(people.unanimous.mean()),
             "original label agreement (%)": 100 * float((people.majority == original.majority).mean()),

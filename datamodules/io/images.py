@@ -16,12 +16,12 @@ FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 MOST_PIXELS = 50_000_000  # an image that unpacks to more is no image of a dataset
 
 
-def read_picture(content: Path | bytes, mode: str, name: str) -> np.ndarray:
+def decode_image(content: Path | bytes, mode: str, name: str) -> np.ndarray:
     """The pixels of a picture as bytes, [height, width, 3] for the mode RGB and [height, width] for L; errors call it by `name`.
 
     >>> white = BytesIO()
     >>> Image.new("L", (3, 2), 255).save(white, "png")
-    >>> read_picture(white.getvalue(), "L", "a cell").tolist()
+    >>> decode_image(white.getvalue(), "L", "a cell").tolist()
     [[255, 255, 255], [255, 255, 255]]
     """
     try:

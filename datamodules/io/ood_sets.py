@@ -12,7 +12,7 @@ from torch import Tensor
 from core.errors import InputError
 from datamodules.io.files import AbsentFile, PublishedFile, fetch, find
 from datamodules.io.idx import read_idx
-from datamodules.io.images import read_picture
+from datamodules.io.images import decode_image
 
 PUBLISHED = {
     "svhn": PublishedFile(
@@ -95,7 +95,7 @@ def read_folder(folder: Path, input_shape: tuple[int, ...]) -> Tensor:
 
 def read_image(path: Path) -> Tensor:
     """One image file, uint8 [1, 3, H, W]."""
-    return torch.from_numpy(read_picture(path, "RGB", str(path))).permute(2, 0, 1)[None]
+    return torch.from_numpy(decode_image(path, "RGB", str(path))).permute(2, 0, 1)[None]
 
 
 def read_cifar(path: Path) -> Tensor:

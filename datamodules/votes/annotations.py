@@ -7,7 +7,7 @@ import numpy as np
 AT_ONCE = 1 << 20  # votes that are worked on at once
 
 
-class Ballots(NamedTuple):
+class Annotations(NamedTuple):
     """Who said what: one entry of each array per vote."""
 
     item: np.ndarray  # row number of the item

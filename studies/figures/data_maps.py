@@ -62,7 +62,7 @@ def map_of(records: list[Record], last: int | None, data: DataOfRuns) -> RunsMap
     if not source.same_items and len(recorded) > 1:
         raise InputError(f"every seed of {type(source).__name__} draws other items, so that its runs have no map in common.")
     uncertainties = {name: values[common] for name, values in source.human_uncertainties().items()}
-    return RunsMap(found, source.people.unanimous[common], uncertainties, len(recorded))
+    return RunsMap(found, source.annotator_votes.unanimous[common], uncertainties, len(recorded))
 
 
 def maps_listing(spec: FigureSpec, maps: dict[Any, RunsMap], records: list[Record], section: Section) -> Listing:

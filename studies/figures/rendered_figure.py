@@ -25,7 +25,7 @@ from studies.tables.listing import Listing
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RenderedFigure:
     """A figure with what is said about it; no figure where its runs have nothing to draw yet, or where drawing failed."""
 
     spec: FigureSpec
@@ -38,7 +38,7 @@ class Drawn:
 
 def drawn(
     spec: FigureSpec, draw: Callable[[], tuple[Figure | None, list[str]]], caption: list[str], listings: list[Listing] | None = None
-) -> Drawn:
+) -> RenderedFigure:
     """A figure as both kinds of file, with what `draw` says about it after the caption.
 
     A figure that cannot be drawn says why in its place, so that it costs neither the other figures nor the tables; a mistake in what the user gave
@@ -52,13 +52,13 @@ def drawn(
     except InputError:
         raise
     except Exception as error:
-        return Drawn(spec, None, [*caption, f"Not drawn: {reason(error)}"], listings)
-    return Drawn(spec, figure, [*caption, *said], listings, *files)
+        return RenderedFigure(spec, None, [*caption, f"Not drawn: {reason(error)}"], listings)
+    return RenderedFigure(spec, figure, [*caption, *said], listings, *files)
 
 
 def drawn_figure(
     spec: FigureSpec, records: list[Record], section: Section, paired: list[str], errors: TargetError | None, data: DataOfRuns
-) -> Drawn:
+) -> RenderedFigure:
     """A figure of the `figures` of a report."""
     caption = [*figure_caption(spec, spec.select(records), section, paired), *published_fact(spec.published)]
     if spec.kind == "data_map":
@@ -66,7 +66,7 @@ def drawn_figure(
     if errors is None:
         return drawn(spec, lambda: draw_figure(spec, records, section, paired, data), caption)
     if errors.note:
-        return Drawn(spec, None, [*caption, f"Not drawn: {errors.note}."])
+        return RenderedFigure(spec, None, [*caption, f"Not drawn: {errors.note}."])
 
     def draw() -> tuple[Figure, list[str]]:
         figure = draw_target_error(spec, errors, section)
@@ -76,10 +76,10 @@ def drawn_figure(
     return drawn(spec, draw, caption, target_error_listings(spec, errors, section, caption))
 
 
-def _drawn_maps(spec: FigureSpec, records: list[Record], section: Section, caption: list[str], data: DataOfRuns) -> Drawn:
+def _drawn_maps(spec: FigureSpec, records: list[Record], section: Section, caption: list[str], data: DataOfRuns) -> RenderedFigure:
     maps, absent = data_maps(spec, records, data)
     if not maps:
-        return Drawn(spec, None, [*caption, *absent])
+        return RenderedFigure(spec, None, [*caption, *absent])
 
     def draw() -> tuple[Figure, list[str]]:
         figure = draw_data_maps(maps, section)
@@ -91,11 +91,11 @@ def _drawn_maps(spec: FigureSpec, records: list[Record], section: Section, capti
 
 def drawn_comparison(
     spec: ComparisonSpec, found: Comparison | str, notes: list[str], records: list[Record], section: Section
-) -> list[Drawn]:
+) -> list[RenderedFigure]:
     """Its figures; the last one brings the table of all numbers along."""
     caption = [*notices(records, section.scale), *notes]
     if isinstance(found, str):
-        return [Drawn(FigureSpec(spec.name, spec.title), None, [*caption, f"Not drawn: {found}."])]
+        return [RenderedFigure(FigureSpec(spec.name, spec.title), None, [*caption, f"Not drawn: {found}."])]
     figures = []
     for kind, name in KINDS.items():
         listings = [comparison_listing(spec, found, section, caption)] if kind == list(KINDS)[-1] else []

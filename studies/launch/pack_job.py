@@ -115,12 +115,12 @@ def build_members(runs: list[Run], folder: Path) -> tuple[list[Member], list[lis
         owned = sorted(owned, key=lambda run: -run.config["trainer"]["max_epochs"])
         longest = owned[0]
         arguments = longest.config["data"]["init_args"]
-        binding = class_of(longest.config["data"]).binding  # pyright: ignore[reportAttributeAccessIssue]
-        key = repr({name: value for name, value in arguments.items() if name not in binding})
+        pack_axes = class_of(longest.config["data"]).pack_axes  # pyright: ignore[reportAttributeAccessIssue]
+        key = repr({name: value for name, value in arguments.items() if name not in pack_axes})
         if key not in shared:
             shared[key] = build_data(longest.config)
         data = shared[key]
-        bound = data.bind(**{name: build(arguments.get(name)) for name in binding})
+        bound = data.bind(**{name: build(arguments.get(name)) for name in pack_axes})
         labels = training_labels(longest.config, data)
         stops = tuple(run.config["trainer"]["max_epochs"] for run in reversed(owned))
         classifier = build_classifier(longest.config, data)
@@ -200,11 +200,11 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     numbers, notes, pictures = {"val_loss": val_loss, **{name: float(value) for name, value in metrics.compute().items()}}, [], {}
     for callback in run.config["trainer"].get("callbacks") or []:
         if is_probe(callback):
-            findings = build(callback).examine(member.classifier, data, folder)
-            findings.write_tables(folder)
-            numbers |= findings.metrics
-            notes += findings.notes
-            pictures |= findings.figures
+            result = build(callback).run(member.classifier, data, folder)
+            result.write_tables(folder)
+            numbers |= result.metrics
+            notes += result.notes
+            pictures |= result.figures
     results = results_of_test(about, record, len(probs), probes_of(run.config), numbers, notes)
     write_before_drawing(folder / "results.json", results, lambda: draw_pictures(pictures, folder))
 

@@ -13,7 +13,7 @@ from experiment.run_checkpoints import best_checkpoint, check_checkpoint
 from lightning_modules.networks import Network
 from studies.plan.study import Run
 
-# What the data's config may differ in without a change of items or inputs, besides how they are labelled in training (`VoteDataModule.binding`)
+# What the data's config may differ in without a change of items or inputs, besides how they are labelled in training (`VoteDataModule.pack_axes`)
 FREE = {"batch_size", *PLACES}
 
 Methods = dict[Any, dict[int, Run]]  # level of the factor -> seed -> run
@@ -76,7 +76,7 @@ def _check_alike(first: Run, other: Run) -> None:
 def items_of(run: Run) -> dict[str, Any]:
     """What decides a run's items and inputs, whatever part of them it trains on and how."""
     data = run.config["data"]
-    free = {*FREE, *class_of(data).binding}  # pyright: ignore[reportAttributeAccessIssue]
+    free = {*FREE, *class_of(data).pack_axes}  # pyright: ignore[reportAttributeAccessIssue]
     return {"class_path": data["class_path"], **{name: value for name, value in data.get("init_args", {}).items() if name not in free}}
 
 

@@ -40,7 +40,7 @@ def _labels(config: dict[str, Any], data: VoteDataModule) -> Fingerprint:
 def _same_data(config: dict[str, Any]) -> str:
     """Equal for runs that must have the same votes and items."""
     kind: Any = class_of(config["data"])
-    free = {*FREE, *kind.binding} - (set() if kind.same_items else {"seed"})
+    free = {*FREE, *kind.pack_axes} - (set() if kind.same_items else {"seed"})
     return repr(
         [config["data"]["class_path"], {name: value for name, value in config["data"].get("init_args", {}).items() if name not in free}]
     )

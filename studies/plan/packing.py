@@ -112,7 +112,7 @@ def _class(entry: Any) -> str | None:
 def _shape(config: dict[str, Any]) -> str:
     """What members of a pack have in common: all but seed, delivery, votes, targets, learning rate, weight decay, schedule, stopping and epochs."""
     common = deepcopy({"data": config["data"], "network": config["model"]["network"], "optimizer": config["model"]["optimizer"]})
-    for option in ("seed", "root", "num_workers", *class_of(config["data"]).binding):  # pyright: ignore[reportAttributeAccessIssue]
+    for option in ("seed", "root", "num_workers", *class_of(config["data"]).pack_axes):  # pyright: ignore[reportAttributeAccessIssue]
         common["data"]["init_args"].pop(option, None)
     for option in ("lr", "weight_decay"):
         common["optimizer"]["init_args"].pop(option, None)

@@ -54,9 +54,9 @@ def second_stage(study: Study, first: list[Run], runs: Path) -> SecondStage:
         return SecondStage(choices, [])
     for name, made in choices.items():
         for winner in (choice.winner for choice in made if choice.winner):
-            for again, config, levels in study.again(study.selections[name], winner):
+            for again, config, levels in study.rerun_cells(study.selections[name], winner):
                 run = chosen.setdefault(again, known.get(again) or Run(again, config, {}))
-                run.watch(config, study.path)
+                run.merge_callbacks(config, study.path)
                 run.factors[name] = levels
     return SecondStage(choices, list(chosen.values()))
 

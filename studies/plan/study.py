@@ -34,7 +34,7 @@ class Run:
         """Where it lies: by its name, or by the one that an earlier version gave it, where that is there."""
         return run_folder(runs, self.config, self.name)
 
-    def watch(self, config: dict[str, Any], source: Path) -> None:
+    def merge_callbacks(self, config: dict[str, Any], source: Path) -> None:
         """Also take the probes that this run has in another grid, which are no part of its name: whichever list holds the other, in any order of grids."""
         mine, theirs = ((one["trainer"].get("callbacks") or []) for one in (self.config, config))
         if all(callback in mine for callback in theirs):
@@ -103,11 +103,11 @@ class Study:
         for grid in self.grids:
             for name, config, levels in self._cells(grid, self.grids[grid]):
                 run = found.setdefault(name, Run(name, config, {}))
-                run.watch(config, self.path)
+                run.merge_callbacks(config, self.path)
                 run.factors[grid] = levels
         return list(found.values())
 
-    def again(self, selection: Selection, winner: Run):
+    def rerun_cells(self, selection: Selection, winner: Run):
         """The runs that a winning cell is run again as: name, config, and levels of the selection's own factors."""
         levels = winner.factors[selection.grid]
         cell = {factor: {levels[factor]: _levels(factor, all_)[levels[factor]]} for factor, all_ in self.grids[selection.grid].items()}

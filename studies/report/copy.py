@@ -31,7 +31,7 @@ from studies.tables.table_formats import to_csv, to_markdown
 from studies.typed_commands import is_default, typed_command
 
 if TYPE_CHECKING:
-    from studies.figures.rendered_figure import Drawn
+    from studies.figures.rendered_figure import RenderedFigure
     from studies.report.report import Report
 
 DPI = 150
@@ -149,7 +149,7 @@ def _listing(listing: Listing) -> list[str]:
     return [f"## {markdown_text(listing.title)}", body, f"As CSV: [{listing.name}.csv](tables/{listing.name}.csv)."]
 
 
-def _figure(drawn: "Drawn") -> list[str]:
+def _figure(drawn: "RenderedFigure") -> list[str]:
     title = markdown_text(drawn.spec.title)
     parts = [f"## {title}"]
     if drawn.figure and _shows_items(drawn):
@@ -164,7 +164,7 @@ def _figure(drawn: "Drawn") -> list[str]:
     return parts
 
 
-def _shows_items(drawn: "Drawn") -> bool:
+def _shows_items(drawn: "RenderedFigure") -> bool:
     return drawn.spec.kind in KINDS and KINDS[drawn.spec.kind].shows_items
 
 

@@ -17,7 +17,7 @@ from studies.tables.listing import Listing, listing_html
 from studies.tables.table_formats import to_html
 
 if TYPE_CHECKING:
-    from studies.figures.rendered_figure import Drawn
+    from studies.figures.rendered_figure import RenderedFigure
     from studies.report.report import Report
 
 STYLE = """
@@ -78,7 +78,7 @@ def page(report: "Report") -> str:
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(parts) + "\n</body></html>\n"
 
 
-def _figure(drawn: "Drawn") -> list[str]:
+def _figure(drawn: "RenderedFigure") -> list[str]:
     parts = [f"<section><h2>{html.escape(drawn.spec.title)}</h2><figure>"]
     if drawn.figure:
         data = base64.b64encode(drawn.svg).decode()

@@ -84,7 +84,7 @@ from studies.analysis.comparison.comparison import Comparison
 from studies.analysis.comparison.kept_comparisons import compared
 from studies.analysis.data_of_runs import DataOfRuns
 from studies.analysis.target_error import TargetError, target_errors
-from studies.figures.rendered_figure import Drawn, drawn_comparison, drawn_figure
+from studies.figures.rendered_figure import RenderedFigure, drawn_comparison, drawn_figure
 from studies.plan.known_data import check_data
 from studies.plan.study import Study
 from studies.report.files import check_report, write_files
@@ -107,7 +107,7 @@ class Report:
     section: Section
     collection: Collection
     tables: list[Table]
-    figures: list[Drawn]
+    figures: list[RenderedFigure]
     claims: list[Judged]
     datasets: list[Listing] = field(default_factory=list)
     changes: list[Listing] = field(default_factory=list)  # and mode shifts

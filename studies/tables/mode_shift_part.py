@@ -68,7 +68,7 @@ def _shift(before: Record, after: Record, data: DataOfRuns) -> ModeShift:
     assert source.corpus is not None
     check_of_data(index, None, source, before.folder)
     old, new = (training_labels(record.config, source).majority[index] for record in (before, after))
-    return mode_shift(predicted_before, predicted_after, old, new, source.people.majority[index])
+    return mode_shift(predicted_before, predicted_after, old, new, source.annotator_votes.majority[index])
 
 
 def _test_predictions(record: Record) -> tuple[np.ndarray, np.ndarray]:

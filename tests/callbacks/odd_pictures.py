@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from callbacks.probe import Findings, Probe
+from callbacks.probe import Probe, ProbeResult
 
 
 def draw_nothing(folder: Path) -> Figure:
@@ -20,7 +20,7 @@ def draw_formula() -> Figure:
 
 
 class OddPictures(Probe):
-    def measure(self, classifier, data) -> Findings:
+    def measure(self, classifier, data) -> ProbeResult:
         assert self.folder is not None
         pictures = {"nothing": partial(draw_nothing, self.folder), "formula": draw_formula, "empty": Figure}
-        return Findings({"odd": 42.0}, pictures, tables={"odd_table": [1, 2]}, notes=["OddPictures: it was here."])
+        return ProbeResult({"odd": 42.0}, pictures, tables={"odd_table": [1, 2]}, notes=["OddPictures: it was here."])

@@ -170,8 +170,8 @@ def test_a_packed_member_and_its_shorter_twin_get_what_solo_runs_get(finished: P
 def examined(folder: Path | None, **more) -> tuple[dict[str, float], list[str]]:
     data = Digits()
     data.setup()
-    findings = DataCartography(**more).examine(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data, folder)
-    return findings.metrics, findings.notes
+    result = DataCartography(**more).run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data, folder)
+    return result.metrics, result.notes
 
 
 def test_what_was_not_recorded_is_told_instead_of_numbers(finished: Path, tmp_path: Path):

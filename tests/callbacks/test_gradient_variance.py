@@ -114,7 +114,7 @@ def test_the_probe_agrees_with_a_plain_computation_and_leaves_no_trace(network: 
     classifier = AnnotatorClassifier((1, 8, 8), 10, network=network).train()
     classifier(torch.ones(2, 1, 8, 8)).sum().backward()
     before = traces(classifier)
-    found = GradientVariance(draws=100).examine(classifier, data)
+    found = GradientVariance(draws=100).run(classifier, data)
     after = traces(classifier)
     assert all(torch.equal(value, after["weights"][name]) for name, value in before.pop("weights").items())
     assert before == {name: value for name, value in after.items() if name != "weights"}
@@ -137,7 +137,7 @@ def test_the_probe_agrees_with_a_plain_computation_and_leaves_no_trace(network: 
 
 def test_the_figure_shows_every_item_and_both_correlations():
     classifier = AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN)
-    found = GradientVariance(draws=100).examine(classifier, digits())
+    found = GradientVariance(draws=100).run(classifier, digits())
     axes = found.figures["gradient_variance"]().axes[0]
     assert len(axes.collections[0].get_offsets()) == 540
     _, labels = axes.get_legend_handles_labels()
@@ -148,14 +148,14 @@ def test_the_figure_shows_every_item_and_both_correlations():
 
 def test_the_numbers_do_not_depend_on_the_batch_size():
     classifier = AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN)
-    one, other = (GradientVariance(draws=50).examine(classifier, digits(batch_size=size)).metrics for size in (7, 540))
+    one, other = (GradientVariance(draws=50).run(classifier, digits(batch_size=size)).metrics for size in (7, 540))
     assert one == pytest.approx(other, rel=1e-6)
 
 
 def test_votes_without_any_disagreement_have_no_correlation():
     data = digits()
     data.annotator_probs = torch.eye(10)[data.annotator_probs.argmax(1)]
-    found = GradientVariance().examine(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data)
+    found = GradientVariance().run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data)
     assert found.metrics["gradient_variance"] == found.metrics["gradient_variance_mc"] == found.metrics["gradient_variance_gap"] == 0
     assert np.isnan(found.metrics["gradient_variance_spearman"])
 
@@ -170,4 +170,4 @@ def test_mistakes_are_told_in_one_sentence():
             self.head = nn.Sequential(nn.Linear(128, 32), nn.Linear(32, num_classes))
 
     with pytest.raises(InputError, match="TwoHeads is a network with no named penultimate layer"):
-        GradientVariance().examine(AnnotatorClassifier((1, 8, 8), 10, network=TwoHeads), digits())
+        GradientVariance().run(AnnotatorClassifier((1, 8, 8), 10, network=TwoHeads), digits())

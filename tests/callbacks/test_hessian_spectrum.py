@@ -82,7 +82,7 @@ def test_a_test_leaves_numbers_density_and_picture(tmp_path: Path):
 
 
 def test_micro_batches_and_repetition_change_nothing(data: Digits, classifier: AnnotatorClassifier):
-    one, two, three = (HessianSpectrum(micro_batch=size).examine(classifier, data).metrics for size in (1000, 1000, 77))
+    one, two, three = (HessianSpectrum(micro_batch=size).run(classifier, data).metrics for size in (1000, 1000, 77))
     assert one == two
     assert three == pytest.approx(one, rel=1e-3, abs=1e-4)
 
@@ -93,37 +93,37 @@ def test_the_slice_is_that_of_high_disagreement(data: Digits, classifier: Annota
     entropy = data.corpus.votes.entropy
     rows = data.high_disagreement_rows("test", 0.8)
     assert set(rows) == {row for row in test if entropy[row] >= np.quantile(entropy, 0.8)}
-    findings = HessianSpectrum(high_quantile=0.8).examine(classifier, data)
-    assert findings.tables["hessian_density_high"]["items"] == len(rows)
-    assert findings.metrics["hessian_max_high"] != findings.metrics["hessian_max"]
+    result = HessianSpectrum(high_quantile=0.8).run(classifier, data)
+    assert result.tables["hessian_density_high"]["items"] == len(rows)
+    assert result.metrics["hessian_max_high"] != result.metrics["hessian_max"]
 
 
 def test_a_sample_is_measured_as_if_it_were_all(data: Digits, classifier: AnnotatorClassifier, monkeypatch: pytest.MonkeyPatch):
-    findings = HessianSpectrum(most_items=50, seed=3).examine(classifier, data)
-    assert findings.tables["hessian_density"]["items"] == findings.tables["hessian_density_high"]["items"] == 50
+    result = HessianSpectrum(most_items=50, seed=3).run(classifier, data)
+    assert result.tables["hessian_density"]["items"] == result.tables["hessian_density_high"]["items"] == 50
     chosen = some_of(data.rows("test"), 50, 3)
     assert set(chosen) < set(data.rows("test"))
     assert (np.diff(chosen) > 0).all()
     monkeypatch.setattr(data, "rows", lambda split: chosen)
-    assert HessianSpectrum(seed=3).examine(classifier, data).metrics["hessian_max"] == findings.metrics["hessian_max"]
-    assert HessianSpectrum(most_items=50, seed=4).examine(classifier, data).tables["hessian_density"]["items"] == 50
+    assert HessianSpectrum(seed=3).run(classifier, data).metrics["hessian_max"] == result.metrics["hessian_max"]
+    assert HessianSpectrum(most_items=50, seed=4).run(classifier, data).tables["hessian_density"]["items"] == 50
 
 
 def test_a_tolerance_that_is_not_reached_is_reported_with_its_residual(data: Digits, classifier: AnnotatorClassifier):
-    findings = HessianSpectrum(tolerance=1e-7, trace_tolerance=1e-7, least_steps=2, most_products=4).examine(classifier, data)
-    assert findings.metrics["hessian_converged"] == 0
-    assert findings.metrics["hessian_max_residual"] > 0
-    assert len(findings.notes) == 4
-    assert "did not reach the tolerance of 1e-07" in findings.notes[0]
-    assert "residual" in findings.notes[0]
-    assert "standard error" in findings.notes[1]
+    result = HessianSpectrum(tolerance=1e-7, trace_tolerance=1e-7, least_steps=2, most_products=4).run(classifier, data)
+    assert result.metrics["hessian_converged"] == 0
+    assert result.metrics["hessian_max_residual"] > 0
+    assert len(result.notes) == 4
+    assert "did not reach the tolerance of 1e-07" in result.notes[0]
+    assert "residual" in result.notes[0]
+    assert "standard error" in result.notes[1]
 
 
 def test_weights_that_are_not_numbers(data: Digits, classifier: AnnotatorClassifier):
     with torch.no_grad():
         classifier.network.head.weight[3, 5] = torch.nan  # pyright: ignore[reportIndexIssue]
     with pytest.raises(InputError, match=r"HessianSpectrum: network\.head\.weight holds values that are not finite"):
-        HessianSpectrum().examine(classifier, data)
+        HessianSpectrum().run(classifier, data)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_a_set_of_the_test_items_themselves_is_told_apart_by_chance(scale: float
     data = ready_patches(scale)
     same = (data.corpus.inputs[TRAIN:, 0].double() * 255 / scale).round().to(torch.uint8)
     (tmp_path / "same.gz").write_bytes(gzip.compress(idx_bytes(same.numpy())))
-    metrics = OODScores(sets=[str(tmp_path / "same.gz")], k=7).examine(classifier_of(data), data).metrics
+    metrics = OODScores(sets=[str(tmp_path / "same.gz")], k=7).run(classifier_of(data), data).metrics
     assert {name for name in metrics if "auroc" in name} == {f"same_auroc_{score}" for score in SCORES}
     assert [metrics[f"same_auroc_{score}"] for score in SCORES] == pytest.approx([0.5] * len(SCORES), abs=0.02)
     assert [metrics[f"same_fpr95_{score}"] for score in SCORES] == pytest.approx([0.95] * len(SCORES), abs=0.026)
@@ -133,14 +133,14 @@ def test_one_pass_over_each_dataset_feeds_every_score_and_odin_adds_one(data: Pa
     without = [score for score in SCORES if score != "odin"]
     for scores, expected in ((without, TRAIN + TEST + NOISE), (SCORES, TRAIN + 2 * (TEST + NOISE)), (["msp", "odin"], 2 * (TEST + NOISE))):
         Counting.seen = 0
-        findings = OODScores(sets=[noise], k=3, scores=scores).examine(classifier_of(data, Counting), data)
+        result = OODScores(sets=[noise], k=3, scores=scores).run(classifier_of(data, Counting), data)
         assert Counting.seen == expected
-        assert len(findings.metrics) == 3 * len(scores)
+        assert len(result.metrics) == 3 * len(scores)
 
 
 def test_a_sample_of_each_set(data: Patches, noise: str):
-    few, all_ = (OODScores(sets=[noise], scores=["msp"], most_items=most).examine(classifier_of(data), data) for most in (7, None))
-    legends = [findings.figures["ood_noise"]().legends[0].get_texts()[1].get_text() for findings in (few, all_)]
+    few, all_ = (OODScores(sets=[noise], scores=["msp"], most_items=most).run(classifier_of(data), data) for most in (7, None))
+    legends = [result.figures["ood_noise"]().legends[0].get_texts()[1].get_text() for result in (few, all_)]
     assert legends == ["noise (7)", f"noise ({NOISE})"]
     with pytest.raises(InputError, match="OODScores's most_items is 0"):
         OODScores(sets=[noise], most_items=0)
@@ -151,8 +151,8 @@ def test_nothing_is_computed_where_no_set_is_there(data: Patches, tmp_path: Path
         def features(self, inputs: Tensor) -> Tensor:
             raise AssertionError
 
-    findings = OODScores(sets={"a": str(tmp_path / "a"), "b": str(tmp_path / "b")}).examine(classifier_of(data, Unused), data)
-    assert (findings.metrics, findings.figures, len(findings.notes)) == ({}, {}, 2)
+    result = OODScores(sets={"a": str(tmp_path / "a"), "b": str(tmp_path / "b")}).run(classifier_of(data, Unused), data)
+    assert (result.metrics, result.figures, len(result.notes)) == ({}, {}, 2)
 
 
 def test_nothing_is_left_behind(data: Patches, noise: str):
@@ -162,7 +162,7 @@ def test_nothing_is_left_behind(data: Patches, noise: str):
     before = {name: value.clone() for name, value in classifier.state_dict().items()}
     wanted = [parameter.requires_grad for parameter in classifier.parameters()]
     states = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
-    OODScores(sets=[noise], k=3, detectors=[{"class_path": "pytorch_ood.detector.NCI"}]).examine(classifier, data)
+    OODScores(sets=[noise], k=3, detectors=[{"class_path": "pytorch_ood.detector.NCI"}]).run(classifier, data)
     assert all(torch.equal(value, before[name]) for name, value in classifier.state_dict().items())
     assert [parameter.requires_grad for parameter in classifier.parameters()] == wanted
     assert all(part.training for part in classifier.modules())
@@ -178,13 +178,12 @@ def test_a_folder_and_the_figure_of_its_scores(data: Patches, tmp_path: Path):
     folder.mkdir()
     for number in range(6):
         Image.fromarray(np.full((9 + number, 20, 3), 40 * number, np.uint8)).save(folder / f"{number}.png")
-    findings = OODScores(sets=[str(folder)], k=3, scores=["msp", "mahalanobis"]).examine(classifier_of(data), data)
-    assert set(findings.metrics) == {f"my_textures_{metric}_{score}" for metric in METRICS for score in ("msp", "mahalanobis")}
-    figure = findings.figures["ood_my_textures"]()
+    result = OODScores(sets=[str(folder)], k=3, scores=["msp", "mahalanobis"]).run(classifier_of(data), data)
+    assert set(result.metrics) == {f"my_textures_{metric}_{score}" for metric in METRICS for score in ("msp", "mahalanobis")}
+    figure = result.figures["ood_my_textures"]()
     titles = [panel.get_title() for panel in figure.axes]
     assert titles == [
-        f"{name}: AUROC {findings.metrics[f'my_textures_auroc_{key}']:.3f}"
-        for name, key in (("MSP", "msp"), ("Mahalanobis", "mahalanobis"))
+        f"{name}: AUROC {result.metrics[f'my_textures_auroc_{key}']:.3f}" for name, key in (("MSP", "msp"), ("Mahalanobis", "mahalanobis"))
     ]
     for panel in figure.axes:
         assert [patch.get_data()[0].sum() for patch in panel.patches] == pytest.approx([1, 1])  # shares, whatever lies beyond the ends
@@ -204,7 +203,7 @@ def test_real_digits_and_clothes_are_foreign_to_cifar_images(real_data: Path):
     data = CIFAR10H(root=str(real_data), batch_size=500)
     data.setup()
     scores = ["msp", "knn", "mahalanobis", "vim"]
-    findings = OODScores(sets=["mnist", "fashion_mnist"], root=str(real_data), scores=scores).examine(classifier_of(data, LeNet), data)
-    assert not findings.notes
-    assert len(findings.metrics) == 2 * 3 * len(scores)
-    assert min(findings.metrics[f"mnist_auroc_{score}"] for score in scores[1:]) > 0.9
+    result = OODScores(sets=["mnist", "fashion_mnist"], root=str(real_data), scores=scores).run(classifier_of(data, LeNet), data)
+    assert not result.notes
+    assert len(result.metrics) == 2 * 3 * len(scores)
+    assert min(result.metrics[f"mnist_auroc_{score}"] for score in scores[1:]) > 0.9

@@ -14,7 +14,7 @@ from cli import main
 from datamodules import Digits
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import LeNet
-from lightning_modules.preserve_state import as_found
+from lightning_modules.preserve_state import preserve_state
 from tests import processes
 from tests.callbacks.patches import write_noise
 
@@ -78,7 +78,7 @@ def test_as_found_restores_everything_even_after_a_failure():
     before = everything(classifier)
 
     def look_and_fail() -> None:
-        with as_found(classifier):
+        with preserve_state(classifier):
             assert not any(part.training for part in classifier.modules())
             torch.rand(3)
             random.random()
@@ -93,7 +93,7 @@ def test_as_found_restores_everything_even_after_a_failure():
 
 def test_gradients_can_be_taken_inside_inference_mode():
     layer = torch.nn.Linear(2, 1)
-    with torch.inference_mode(), as_found(layer):
+    with torch.inference_mode(), preserve_state(layer):
         assert torch.autograd.grad(layer(torch.ones(1, 2)).sum(), layer.weight)[0].tolist() == [[1, 1]]
 
 
@@ -114,8 +114,8 @@ def test_each_probe_leaves_the_model_as_it_found_it(name: str, tmp_path: Path):
     classifier = mixed_classifier()
     before = everything(classifier)
     options = {**PROBES.get(name, {}), **({"sets": {"noise": write_noise(tmp_path)}} if name == "OODScores" else {})}
-    findings = getattr(callbacks, name)(**options).examine(classifier, data)
-    assert findings.metrics or findings.figures or findings.notes
+    result = getattr(callbacks, name)(**options).run(classifier, data)
+    assert result.metrics or result.figures or result.notes
     same(before, everything(classifier))
 
 

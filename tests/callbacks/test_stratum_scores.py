@@ -58,7 +58,7 @@ def test_a_stratum_without_items_is_told(empty: str):
     whole: Corpus = data.load()
     counts = [[1, *[0] * 9]] if empty == "hlv" else [[1, 1, *[0] * 8]]
     data.use(Corpus(whole.inputs, VoteTable(counts * len(whole.votes)), whole.splits))
-    found = StratumScores().examine(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data)
+    found = StratumScores().run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data)
     assert f"StratumScores: no test item is of the stratum {empty}, so it has no scores." in found.notes
     assert found.metrics[f"items_{empty}"] == 0
     assert f"accuracy_{empty}" not in found.metrics

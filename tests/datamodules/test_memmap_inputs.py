@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from core.errors import InputError
 from datamodules import OwnVotes, StochasticLabelSampling
 from datamodules.custom.duplicates import first_equal
-from datamodules.memmap_inputs import MappedInputs, map_array, moments_of, refuse_unusual
+from datamodules.memmap_inputs import MemmapInputs, memmap_array, moments_of, refuse_unusual
 from datamodules.preparation import Moments
 from tests.waiting import HANGS
 
@@ -34,8 +34,8 @@ def test_a_batch_is_what_indexing_would_give(values: np.ndarray, tmp_path: Path,
         np.save(tmp_path / name, values.astype(kind))
     else:
         save_file({"embeddings": values.astype(kind)}, tmp_path / name, metadata={"made": "here"})
-    mapped, rows = map_array(tmp_path / name), np.random.default_rng(1).permutation(200)[:150]
-    inputs, index = MappedInputs(mapped, rows), torch.tensor([149, 0, 3, 3])
+    mapped, rows = memmap_array(tmp_path / name), np.random.default_rng(1).permutation(200)[:150]
+    inputs, index = MemmapInputs(mapped, rows), torch.tensor([149, 0, 3, 3])
     assert not mapped.flags.owndata
     assert torch.equal(inputs(index), torch.from_numpy(values.astype(kind)[rows[index]]).float())
     assert torch.equal(inputs[3], inputs(index)[2])
@@ -50,7 +50,7 @@ def test_rows_are_asked_for_at_first_and_after_a_batch_had_to_wait_and_neighbour
     monkeypatch.setattr("datamodules.memmap_inputs.COLD", 1)
     monkeypatch.setattr("datamodules.memmap_inputs._waits", lambda: next(waits))
     monkeypatch.setattr("os.posix_fadvise", lambda file, start, length, advice: asked.append((start, length)))
-    inputs, index = MappedInputs(map_array(tmp_path / "e.npy"), np.arange(200)), torch.tensor([7, 9, 8, 100, 7])
+    inputs, index = MemmapInputs(memmap_array(tmp_path / "e.npy"), np.arange(200)), torch.tensor([7, 9, 8, 100, 7])
     for calls in (2, 2, 2, 4):
         assert torch.equal(inputs(index), torch.from_numpy(values)[index])
         assert len(asked) == calls
@@ -60,10 +60,10 @@ def test_rows_are_asked_for_at_first_and_after_a_batch_had_to_wait_and_neighbour
 
 def test_moments_of_a_file_are_those_of_the_same_rows_in_memory(values: np.ndarray, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("datamodules.memmap_inputs.AT_ONCE", 100)
-    inputs, chosen = MappedInputs(values, np.arange(200)), np.arange(3, 200, 2)
+    inputs, chosen = MemmapInputs(values, np.arange(200)), np.arange(3, 200, 2)
     for found, expected in zip(moments_of(inputs, chosen), Moments.of(torch.from_numpy(values[chosen])), strict=True):
         torch.testing.assert_close(found, expected)
-    assert torch.isfinite(MappedInputs(values, np.arange(200), moments_of(inputs, chosen[:1]))(torch.arange(5))).all()
+    assert torch.isfinite(MemmapInputs(values, np.arange(200), moments_of(inputs, chosen[:1]))(torch.arange(5))).all()
 
 
 def test_values_that_are_not_finite_are_refused_by_row(values: np.ndarray, monkeypatch: pytest.MonkeyPatch):
@@ -84,10 +84,10 @@ def test_files_that_are_no_embeddings(tmp_path: Path):
     ):
         np.save(path, array)
         with pytest.raises(InputError, match=message):
-            map_array(path)
+            memmap_array(path)
     np.save(path, np.array([[print]], dtype=object), allow_pickle=True)
     with pytest.raises(InputError, match="not a plain array of numbers"):
-        map_array(path)
+        memmap_array(path)
     np.save(path, np.zeros((50, 50)))
     whole = path.read_bytes()
     for content, message in (
@@ -97,17 +97,17 @@ def test_files_that_are_no_embeddings(tmp_path: Path):
     ):
         path.write_bytes(content)
         with pytest.raises(InputError, match=message):
-            map_array(path)
+            memmap_array(path)
     path = tmp_path / "e.safetensors"
     save_file({"a": np.zeros((2, 2)), "b": np.zeros(2)}, path)
     with pytest.raises(InputError, match="holds 2 tensors; it must hold one"):
-        map_array(path)
+        memmap_array(path)
     save_file({"a": np.zeros((2, 2), np.int8)}, path)
     with pytest.raises(InputError, match="holds I8; embeddings must be F16, F32 or F64"):
-        map_array(path)
+        memmap_array(path)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(InputError, match="is not in safetensors format, or was cut short"):
-        map_array(path)
+        memmap_array(path)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.uint8, np.float16])
@@ -116,7 +116,7 @@ def test_equal_rows_are_found_by_any_kind_of_number(kind: type):
     firsts = [next(other for other in range(300) if (values[other] == values[row]).all()) for row in range(300)]
     assert len(set(firsts)) < 300
     np.testing.assert_array_equal(first_equal(torch.from_numpy(values)), firsts)
-    np.testing.assert_array_equal(first_equal(MappedInputs(values, np.arange(300))), firsts)
+    np.testing.assert_array_equal(first_equal(MemmapInputs(values, np.arange(300))), firsts)
     assert first_equal([torch.zeros(2)] if kind is None else iter(())) is None
 
 

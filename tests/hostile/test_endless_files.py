@@ -111,4 +111,4 @@ def test_votes_from_a_pipe(name: str, tmp_path: Path):
     options: Any = {"item": "item", "label": "label", "embeddings": "ready.npy", "root": str(tmp_path)}
     np.save(tmp_path / "ready.npy", np.ones((2, 2)))
     pipe(tmp_path / name)
-    assert "a pipe" in refused(lambda: OwnVotes(name, **options).account(), name)
+    assert "a pipe" in refused(lambda: OwnVotes(name, **options).summarize(), name)

@@ -58,7 +58,7 @@ def test_the_panel_shows_the_least_and_the_most_agreed_on_test_items():
     assert len(set(rows)) == 6
     assert sorted(votes.entropy[rows[:3]]) == sorted(np.sort(votes.entropy[test])[-3:])
     assert votes.unanimous[rows[3:]].all()
-    figure = GradCAM(items=6).examine(classifier, data).figures["grad_cam"]()
+    figure = GradCAM(items=6).run(classifier, data).figures["grad_cam"]()
     with torch.no_grad():
         probs = classifier.eval()(next(iter(data.loader(rows, training=False)))[0]).softmax(-1)
     for title, row, prob in zip(titles(figure), rows, probs, strict=True):
@@ -76,7 +76,7 @@ def test_the_panel_explains_the_class_that_was_asked_for(monkeypatch: pytest.Mon
         return grad_cam_maps(network, layer, inputs, classes)
 
     monkeypatch.setattr(grad_cam, "grad_cam_maps", record)
-    figures = [GradCAM(items=12, explain=explain).examine(classifier, data).figures["grad_cam"]() for explain in ("majority", "predicted")]
+    figures = [GradCAM(items=12, explain=explain).run(classifier, data).figures["grad_cam"]() for explain in ("majority", "predicted")]
     rows = panel_rows(data, 12)
     assert asked[0].tolist() == data.corpus.votes.majority[rows].tolist()
     with torch.no_grad():
@@ -89,7 +89,7 @@ def test_images_are_drawn_in_their_own_colours_beside_their_maps(small_cifar: Pa
     data = CIFAR10H(root=str(small_cifar))
     data.setup()
     classifier = AnnotatorClassifier(data.input_shape, data.num_classes, lambda shape, classes: ResNet18(shape, classes, width=4))
-    figure = GradCAM(items=4).examine(classifier, data).figures["grad_cam"]()
+    figure = GradCAM(items=4).run(classifier, data).figures["grad_cam"]()
     for axes, row in zip(figure.axes, panel_rows(data, 4)[:2], strict=False):
         drawn = axes.get_images()[0].get_array()
         image = data.corpus.inputs[row].permute(1, 2, 0).numpy() / 255
@@ -101,7 +101,7 @@ def test_maps_of_a_class_that_nothing_speaks_for_are_counted_in_a_note():
     classifier, data = digits()
     with torch.no_grad():
         classifier.network.head.weight.zero_()
-    assert GradCAM(items=4).examine(classifier, data).notes == [
+    assert GradCAM(items=4).run(classifier, data).notes == [
         "GradCAM: of the 4 maps shown, 4 are zero everywhere: nothing at that layer speaks for the class."
     ]
 
@@ -129,7 +129,7 @@ def test_fewer_items_than_ranks_are_shown_once_each(monkeypatch: pytest.MonkeyPa
 )
 def test_bad_options_are_named(make, probe, message: str):
     with pytest.raises(InputError, match=message):
-        probe().examine(*digits(make))
+        probe().run(*digits(make))
 
 
 def test_a_tested_run_gets_its_panel_also_from_two_processes(tmp_path: Path):

@@ -193,7 +193,7 @@ def test_items_without_votes_are_an_error_until_they_are_left_out(folder: Path):
         data = loaded(folder, **both, leave_out_unvoted=True, standardize=False)
         inputs, index = next(iter(data.loader(np.arange(10), training=False)))
         np.testing.assert_array_equal(data.corpus.votes.counts[index], counts[inputs[:, 0].long().numpy()])  # pyright: ignore
-        unvoted = own(folder, **both).account().unvoted.to_pylist()
+        unvoted = own(folder, **both).summarize().unvoted.to_pylist()
         assert sorted(unvoted) == ["post 2", "post 5"]
 
 

@@ -95,12 +95,12 @@ def test_images_from_elsewhere_are_embedded_and_standardised_as_the_data_are(sma
     assert data.corpus
     same = tmp_path / "same.bin"
     same.write_bytes((small_cifar / CIFAR10H.IMAGES.path).read_bytes())
-    torch.testing.assert_close(data.foreign_inputs(str(same), str(small_cifar)), data.corpus.inputs)
+    torch.testing.assert_close(data.ood_inputs(str(same), str(small_cifar)), data.corpus.inputs)
     same.unlink()
-    assert data.foreign_inputs(str(same), str(small_cifar)).shape == (60, 1280)  # read once for all members of a pack
+    assert data.ood_inputs(str(same), str(small_cifar)).shape == (60, 1280)  # read once for all members of a pack
     raw = frozen(small_cifar, cache, standardize=False)
     (tmp_path / "again.bin").write_bytes((small_cifar / CIFAR10H.IMAGES.path).read_bytes())
-    assert torch.equal(raw.foreign_inputs(str(tmp_path / "again.bin"), ""), raw.corpus.inputs)  # pyright: ignore
+    assert torch.equal(raw.ood_inputs(str(tmp_path / "again.bin"), ""), raw.corpus.inputs)  # pyright: ignore
 
 
 def test_packed_as_alone(small_cifar: Path, cache: Path, tmp_path: Path):

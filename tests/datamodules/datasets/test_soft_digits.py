@@ -191,7 +191,7 @@ def test_the_original_labels_judge_a_model_beside_people(small_mnist: Path):
     data = SoftDigits(root=str(small_mnist))
     data.setup()
     classifier = AnnotatorClassifier(data.input_shape, data.num_classes, network=SimpleFFN)
-    found = StratumScores().examine(classifier, data)
+    found = StratumScores().run(classifier, data)
     judged = SoftDigits(root=str(small_mnist), evaluate_against="original")
     judged.setup()
     with torch.no_grad():
@@ -202,7 +202,7 @@ def test_the_original_labels_judge_a_model_beside_people(small_mnist: Path):
         expected = {f"{name}_original{suffix}": value for name, value in every_score(probs[mask], labels[mask]).items()}
         expected = {name: value for name, value in expected.items() if not np.isnan(value)}
         assert {name: found.metrics[name] for name in expected} == pytest.approx(expected, abs=1e-6)
-    other = StratumScores().examine(classifier, judged).metrics  # judged by other labels, but in people's strata
+    other = StratumScores().run(classifier, judged).metrics  # judged by other labels, but in people's strata
     assert "accuracy_uncertainty" in other
     assert other["items_hlv"] == found.metrics["items_hlv"] == disputed.sum()
 
@@ -214,7 +214,7 @@ def test_a_model_of_annotators_gives_targets(small_mnist: Path):
     np.testing.assert_allclose(data.training_votes().probs, expected, atol=1e-9)
     delivered = data.bound.targets(0)
     np.testing.assert_allclose(delivered.numpy(), expected[data.rows("train")], atol=1e-6)
-    assert not np.allclose(expected, data.people.probs)
+    assert not np.allclose(expected, data.annotator_votes.probs)
 
 
 @pytest.mark.long

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datamodules.votes.agreement import annotator_records, far_below, krippendorff_alpha, one_label_only
-from datamodules.votes.annotations import Ballots, count_votes, repeated_votes
+from datamodules.votes.annotations import Annotations, count_votes, repeated_votes
 
 # "Computing Krippendorff's Alpha-Reliability" (2011), examples A, B and C: a line per observer, a dot where there is no value
 PUBLISHED = [
@@ -45,19 +45,19 @@ def test_alpha_equals_its_definition_over_pairs(rows: list[list[int]]):
     assert krippendorff_alpha(counts) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-def crowd(items: int = 60, people: int = 12) -> Ballots:
+def crowd(items: int = 60, people: int = 12) -> Annotations:
     """Eleven people who are mostly right; number 3 says the opposite of what is right, number 7 always says class 0."""
     rng = np.random.default_rng(0)
     item, who = np.repeat(np.arange(items), people), np.tile(np.arange(people), items)
     label = np.where(rng.random(len(item)) < 0.85, item % 3, rng.integers(0, 3, len(item)))
     label = np.where(who == 3, (item + 1) % 3, np.where(who == 7, 0, label))
-    return Ballots(item, label, who, [f"rater {number}" for number in range(people)])
+    return Annotations(item, label, who, [f"rater {number}" for number in range(people)])
 
 
 def test_who_contradicts_all_others_and_who_always_says_the_same_are_found():
-    ballots = crowd()
-    counts = ballots.counts(60, 3)
-    records = annotator_records(ballots, counts)
+    annotations = crowd()
+    counts = annotations.counts(60, 3)
+    records = annotator_records(annotations, counts)
     below, median, _ = far_below(records)
     assert set(below) >= {3}
     assert set(below) <= {3, 7}
@@ -75,12 +75,12 @@ def test_nobody_is_accused_on_a_few_votes_or_for_one_slip_in_a_crowd_that_always
     item, who = np.repeat(np.arange(20), 6), np.tile(np.arange(6), 20)
     label = item % 2
     label[0] = 1
-    slip = Ballots(item, label, who, list("abcdef"))
+    slip = Annotations(item, label, who, list("abcdef"))
     assert len(far_below(annotator_records(slip, slip.counts(20, 2)))[0]) == 0
 
 
 def test_items_with_a_single_vote_are_compared_with_nothing():
-    alone = Ballots(np.array([0, 1, 1]), np.array([0, 1, 1]), np.array([0, 1, 2]), ["a", "b", "c"])
+    alone = Annotations(np.array([0, 1, 1]), np.array([0, 1, 1]), np.array([0, 1, 2]), ["a", "b", "c"])
     records = annotator_records(alone, alone.counts(2, 2))
     assert records.compared.tolist() == [0, 1, 1]
     np.testing.assert_array_equal(records.agreement, [np.nan, 1.0, 1.0])

@@ -14,7 +14,7 @@ from cli import main
 from core.errors import InputError
 from datamodules import Digits, OwnVotes, VoteTable
 from datamodules.fingerprint import BLOCK, difference, digest_of_items, digest_of_votes, fingerprint
-from datamodules.memmap_inputs import MappedInputs, map_array
+from datamodules.memmap_inputs import MemmapInputs, memmap_array
 from studies.plan.known_data import check_data
 
 ROOT = Path(__file__).parents[3]
@@ -167,7 +167,7 @@ def test_one_vote_more_or_one_text_moved_is_another_fingerprint():
 def test_blocks_of_a_large_file_tell_it_from_another(tmp_path: Path):
     values = np.zeros((3000, 64), np.float32)
     np.save(tmp_path / "a.npy", values)
-    inputs = MappedInputs(map_array(tmp_path / "a.npy"), np.arange(3000))
+    inputs = MemmapInputs(memmap_array(tmp_path / "a.npy"), np.arange(3000))
     before = digest_of_items(inputs)
     assert before["size"] == (tmp_path / "a.npy").stat().st_size > 4 * BLOCK
     values[0, 0] = values[-1, -1] = 1
@@ -175,8 +175,8 @@ def test_blocks_of_a_large_file_tell_it_from_another(tmp_path: Path):
         changed = np.zeros_like(values)
         changed[row] = 1
         np.save(tmp_path / "b.npy", changed)
-        assert digest_of_items(MappedInputs(map_array(tmp_path / "b.npy"), np.arange(3000)))["digest"] != before["digest"]
-    assert digest_of_items(MappedInputs(map_array(tmp_path / "a.npy"), np.arange(2999)))["digest"] != before["digest"]
+        assert digest_of_items(MemmapInputs(memmap_array(tmp_path / "b.npy"), np.arange(3000)))["digest"] != before["digest"]
+    assert digest_of_items(MemmapInputs(memmap_array(tmp_path / "a.npy"), np.arange(2999)))["digest"] != before["digest"]
 
 
 def test_own_votes_name_the_files_that_could_change(own: Path):
