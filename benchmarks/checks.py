@@ -54,7 +54,7 @@ def main() -> None:
     torch.set_num_threads(1)
     for module, name in ((module, name) for module, names in CHECKS.items() for name in names):
         setattr(module, name, timed("checks", getattr(module, name)))
-    root, data, found = os.environ.get("PLURALITY_DATA"), "CIFAR-10H", []
+    root, data, result = os.environ.get("PLURALITY_DATA"), "CIFAR-10H", []
     if root is None:
         data = "random data of the size of CIFAR-10H (PLURALITY_DATA is not set)"
         CIFAR10H.read, CIFAR10H.prepare_data = random_data, lambda self: None
@@ -64,8 +64,8 @@ def main() -> None:
         for _ in range(1 + TESTS):
             spent.clear()
             timed("test", command)(["test", *options])
-            found.append(dict(spent))
-    checks, test = max(each["checks"] for each in found[1:]), min(each["test"] for each in found[1:])  # the first warms up
+            result.append(dict(spent))
+    checks, test = max(each["checks"] for each in result[1:]), min(each["test"] for each in result[1:])  # the first warms up
     print(f"{data}, SimpleFFN: the checks take {1e3 * checks:.1f} ms of a test of {test:.2f} s")
     print(f"ratio: {checks / test:.2%} (target under {LIMIT:.0%}): {verdict(checks < LIMIT * test)}")
 

@@ -63,10 +63,10 @@ def main() -> None:
         sys.exit(f"{min(sizes):,} items are too few to time {FEWEST} batches of {BATCH}; name {FEWEST * BATCH:,} or more.")
     folder = Path(tempfile.mkdtemp(prefix="load-", dir=sys.argv[1] if len(sys.argv) > 1 else None))
     try:
-        found = [measure(folder, items) for items in sizes]
+        result = [measure(folder, items) for items in sizes]
     finally:
         shutil.rmtree(folder)
-    conclude(found)
+    conclude(result)
 
 
 def measure(folder: Path, items: int) -> dict[str, float]:
@@ -78,24 +78,24 @@ def measure(folder: Path, items: int) -> dict[str, float]:
         f"{items:,} items: {sizes[0]:.2f} GB of votes and {sizes[1]:.2f} GB of embeddings written in {perf_counter() - start:.0f} s",
         flush=True,
     )
-    found = {**in_process("stages", folder), "rates": in_process("rates", folder / "embeddings.npy")}
-    base = found.pop("base")
-    for name, (seconds, busy, peak) in found["stages"].items():
+    result = {**in_process("stages", folder), "rates": in_process("rates", folder / "embeddings.npy")}
+    base = result.pop("base")
+    for name, (seconds, busy, peak) in result["stages"].items():
         print(
             f"    {name:34s}{seconds:8.2f} s ({busy:6.2f} s of a core){(peak - base) / 1e6:12,.0f} MB{(peak - base) / items:10,.0f} bytes per item",
             flush=True,
         )
-    for name, rate in found["rates"].items():
+    for name, rate in result["rates"].items():
         print(f"    {name:44s}{rate:12,.0f} items/s", flush=True)
-    peak = max(peak for *_, peak in found["stages"].values())
+    peak = max(peak for *_, peak in result["stages"].values())
     return {
         "items": items,
         "peak": peak,
         "file": sizes[1] * 1e9,
-        "read": found["stages"]["read"][0],
-        "loaded": sum(found["stages"][name][1] for name in ("read", "check, split, moments")),
-        "fingerprint": found["stages"]["fingerprint"][1],
-        **found["rates"],
+        "read": result["stages"]["read"][0],
+        "loaded": sum(result["stages"][name][1] for name in ("read", "check, split, moments")),
+        "fingerprint": result["stages"]["fingerprint"][1],
+        **result["rates"],
     }
 
 
@@ -109,7 +109,7 @@ def write_votes(path: Path, items: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names, people = (
+    names, annotator_probs = (
         pa.array([f"class-{number:02d}" for number in range(CLASSES)]),
         pa.array([f"person-{number}" for number in range(ANNOTATORS)]),
     )
@@ -122,7 +122,7 @@ def write_votes(path: Path, items: int) -> None:
             label = np.where(rng.random(len(rows)) < 0.8, likely, rng.integers(0, CLASSES, len(rows)))
             who = (rows * 31 + np.tile(np.arange(VOTES), len(rows) // VOTES) * 11) % ANNOTATORS  # twenty different people
             label = np.where(who < 5, who, label)
-            writer.write_table(pa.table([pa.array(rows), people.take(pa.array(who)), names.take(pa.array(label))], schema=schema))
+            writer.write_table(pa.table([pa.array(rows), annotator_probs.take(pa.array(who)), names.take(pa.array(label))], schema=schema))
 
 
 def write_embeddings(path: Path, items: int) -> None:
@@ -227,7 +227,7 @@ def rates(path: Path) -> None:
             items += len(next(feeder)[1])
         return items / (perf_counter() - start)
 
-    found = {}
+    result = {}
     for state in ("from disk", "cached"):
         for name, loader in (
             (OURS, gather),
@@ -239,9 +239,9 @@ def rates(path: Path) -> None:
             batches = loader(0)
             if state == "cached":
                 feed(batches, WARM)
-            found[f"{name}, {state}"] = feed(batches, TIMED if state == "cached" else 10)
+            result[f"{name}, {state}"] = feed(batches, TIMED if state == "cached" else 10)
             del batches  # and its map, which would keep the file cached
-    print(json.dumps(found))
+    print(json.dumps(result))
 
 
 def drop(path: Path) -> None:
@@ -250,14 +250,14 @@ def drop(path: Path) -> None:
         os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def conclude(found: list[dict[str, float]]) -> None:
+def conclude(result: list[dict[str, float]]) -> None:
     from measure import verdict
 
-    last = found[-1]
-    steps = [(more["peak"] - less["peak"]) / (more["items"] - less["items"]) for less, more in pairwise(found)]
+    last = result[-1]
+    steps = [(more["peak"] - less["peak"]) / (more["items"] - less["items"]) for less, more in pairwise(result)]
     if len(steps) > 1:
-        told = " and ".join(f"{step:,.0f}" for step in steps)
-        print(f"\nmemory of each further item: {told} bytes (target: equal to 10 %): {verdict(max(steps) < 1.1 * min(steps))}")
+        each = " and ".join(f"{step:,.0f}" for step in steps)
+        print(f"\nmemory of each further item: {each} bytes (target: equal to 10 %): {verdict(max(steps) < 1.1 * min(steps))}")
     print(
         f"embeddings of {last['file'] / 1e9:.1f} GB, limit {LIMIT / 1e9:.1f} GB, anonymous peak {last['peak'] / 1e9:.2f} GB: {verdict(last['peak'] < LIMIT < last['file'])}"
     )

@@ -57,10 +57,10 @@ class DataCartography(Probe):
     def follow(self, data: VoteDataModule, labels: VoteTable, folder: Path) -> Callable[[int, Tensor], None]:
         """For a member of a pack that is trained on these labels: what takes its predictions of the split [N, K] at the end of each epoch."""
         rows = torch.from_numpy(data.rows(self.split))
-        people, order = data.annotator_probs[rows], rows.argsort()
+        annotator_probs, order = data.annotator_probs[rows], rows.argsort()
         target = torch.from_numpy(labels.majority)[rows]
         path = record_path(folder, self.split)
-        return lambda epoch, probs: write_epoch(path, epoch, map_values(probs, people, target)[:, order].numpy())
+        return lambda epoch, probs: write_epoch(path, epoch, map_values(probs, annotator_probs, target)[:, order].numpy())
 
     def copy_record(self, data: VoteDataModule, source: Path, target: Path, epochs: int) -> None:
         """Give a run the record of a longer one that it is the beginning of."""
@@ -69,20 +69,20 @@ class DataCartography(Probe):
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         assert data.corpus is not None
         rows = np.sort(data.rows(self.split))
-        found = from_first_rank(self._map(len(rows)) if rank_and_ranks()[0] == 0 else None)
-        if not isinstance(found, DataMap):
-            return ProbeResult(notes=[f"DataCartography: {found}"])
+        result = from_first_rank(self._map(len(rows)) if rank_and_ranks()[0] == 0 else None)
+        if not isinstance(result, DataMap):
+            return ProbeResult(notes=[f"DataCartography: {result}"])
         (name, uncertainty), unanimous = next(iter(data.human_uncertainties().items())), data.annotator_votes.unanimous[rows]
         uncertainty = uncertainty[rows]
         kind = "cartography" if self.split == "train" else f"cartography_{self.split}"
-        metrics = {f"{kind}_{name}": value for name, value in map_summary(found, uncertainty, unanimous).items()}
+        metrics = {f"{kind}_{name}": value for name, value in map_summary(result, uncertainty, unanimous).items()}
         undefined = [name for name, value in metrics.items() if math.isnan(value)]
         notes = [f"DataCartography: {name} is not defined, because one of the two is the same for all items." for name in undefined]
         crowd = " (simulated annotators)" if data.simulated else ""
         when = f"the last {self.last} epochs" if self.last else "all epochs"
         title = f"{data.name}{crowd}: {self.split} items over {when}"
-        picture = partial(draw_data_map, found, uncertainty, unanimous, title, name)
-        table = item_table(rows, found, uncertainty, unanimous)
+        picture = partial(draw_data_map, result, uncertainty, unanimous, title, name)
+        table = item_table(rows, result, uncertainty, unanimous)
         file = f"cartography_{self.split}"
         return ProbeResult({n: v for n, v in metrics.items() if n not in undefined}, {file: picture}, items={file: table}, notes=notes)
 
@@ -98,10 +98,10 @@ class DataCartography(Probe):
             return f"{path.name} holds the first {len(record)} epochs of {len(trained)}, because some were trained without DataCartography."
         if len(record) < (self.last or 1):
             return f"{path.name} holds {len(record)} epoch(s), fewer than the last {self.last} that are to be mapped."
-        found = data_map([record], self.last)
-        if not np.isfinite(found.confidence).all():
+        result = data_map([record], self.last)
+        if not np.isfinite(result.confidence).all():
             return f"{path.name} holds predictions that are not finite numbers, because training diverged."
-        return found
+        return result
 
 
 def split_values(classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray, labels: VoteTable) -> np.ndarray:
@@ -109,22 +109,22 @@ def split_values(classifier: AnnotatorClassifier, data: VoteDataModule, rows: np
     parts, target = [], torch.from_numpy(labels.majority)
     with preserve_state(classifier), torch.no_grad():
         for batch in data.evaluation_batches(rows, classifier.device, ITEMS):
-            probs, people, index = (values.cpu() for values in classifier.predict(batch))
-            parts.append((index, map_values(probs, people, target[index]).T))
+            probs, annotator_probs, index = (values.cpu() for values in classifier.predict(batch))
+            parts.append((index, map_values(probs, annotator_probs, target[index]).T))
     index, values = (gather_over_ranks(torch.cat(column)) for column in zip(*parts, strict=True))
     return values[index.argsort()].T.numpy()
 
 
-def map_summary(found: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray) -> dict[str, float]:
+def map_summary(result: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray) -> dict[str, float]:
     """Means over items (a stratum without items has none) and correlations with human uncertainty, which are NaN where they are not defined."""
-    summary = {"correctness": float(found.correctness.mean()), "forgetting_events": float(found.forgetting_events.mean())}
+    summary = {"correctness": float(result.correctness.mean()), "forgetting_events": float(result.forgetting_events.mean())}
     for suffix, mask in (("", np.ones_like(unanimous)), ("_nohlv", unanimous), ("_hlv", ~unanimous)):
         if mask.any():
-            summary |= {f"{name}{suffix}": float(getattr(found, name)[mask].mean()) for name in ("confidence", "variability")}
-    return summary | uncertainty_correlations(found, uncertainty)
+            summary |= {f"{name}{suffix}": float(getattr(result, name)[mask].mean()) for name in ("confidence", "variability")}
+    return summary | uncertainty_correlations(result, uncertainty)
 
 
-def item_table(rows: np.ndarray, found: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray) -> pa.Table:
+def item_table(rows: np.ndarray, result: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray) -> pa.Table:
     """One row per item: its number, what people said of it, and where it lies."""
-    values = {name: column for name, column in found._asdict().items() if name != "between_runs"}
+    values = {name: column for name, column in result._asdict().items() if name != "between_runs"}
     return pa.table({"index": rows, "unanimous": unanimous, "human_uncertainty": uncertainty, **values})

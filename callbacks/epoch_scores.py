@@ -57,8 +57,8 @@ class EpochScores(Probe):
         absent = [split for split in self.splits if f"{split}/kl" not in epochs[-1]]
         if not absent:
             return ProbeResult()
-        said = f"EpochScores: history.json holds no scores on {' and '.join(absent)} items, because fit was run without EpochScores."
-        return ProbeResult(notes=[said])
+        message = f"EpochScores: history.json holds no scores on {' and '.join(absent)} items, because fit was run without EpochScores."
+        return ProbeResult(notes=[message])
 
 
 def split_scores(classifier: AnnotatorClassifier, data: VoteDataModule, split: str) -> dict[str, torch.Tensor]:

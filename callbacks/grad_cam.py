@@ -66,13 +66,13 @@ class GradCAM(Probe):
         parts = []
         weight = next(network.parameters())
         device = weight.device
-        for inputs, people, index in data.evaluation_batches(
+        for inputs, annotator_probs, index in data.evaluation_batches(
             shared, device, len(shared)
         ):  # one batch: no rank is left without an item, of which captum makes no map
             inputs = inputs.to(weight.dtype)
             with torch.no_grad():
                 probs = network(inputs).double().softmax(-1)
-            classes = (people if self.explain == "majority" else probs).argmax(-1)
+            classes = (annotator_probs if self.explain == "majority" else probs).argmax(-1)
             parts.append((index.to(device), inputs, grad_cam_maps(network, layer, inputs, classes), probs))
         index, inputs, maps, probs = (gather_over_ranks(torch.cat(part)) for part in zip(*parts, strict=True))
         place = (index == torch.from_numpy(rows).to(index.device)[:, None]).int().argmax(1)
@@ -92,12 +92,12 @@ def grad_cam_maps(network: nn.Module, layer: nn.Module, inputs: Tensor, classes:
             method.attribute(part, target=chosen, relu_attributions=True)
             for part, chosen in zip(inputs.split(CHUNK), classes.split(CHUNK), strict=True)
         ]
-    found = torch.cat([part.detach() for part in maps])  # pyright: ignore[reportAttributeAccessIssue]
-    if found.ndim != 4:
+    result = torch.cat([part.detach() for part in maps])  # pyright: ignore[reportAttributeAccessIssue]
+    if result.ndim != 4:
         raise InputError(
             f"Grad-CAM's layer is {name_of(network, layer)}, whose output is no map (channels, height, width); name another with the option layer."
         )
-    return found[:, 0]
+    return result[:, 0]
 
 
 def map_correlations(a: Tensor, b: Tensor) -> Tensor:

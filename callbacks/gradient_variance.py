@@ -45,9 +45,11 @@ def sampled_variance(probs: Tensor, target_probs: Tensor, squared_norm: Tensor, 
     >>> sampled_variance(people, people, torch.tensor([3.0, 3.0]), draws=100_000, seed=0).tolist()
     [1.5..., 0.0]
     """
-    people = target_probs.double().cpu()
-    people = (people / people.sum(-1, keepdim=True)).numpy()  # numpy refuses rows that exceed 1 by float32's rounding
-    counts = torch.from_numpy(generator(seed, "gradient-variance").multinomial(draws, people)).to(probs.device)
+    annotator_probs = target_probs.double().cpu()
+    annotator_probs = (
+        annotator_probs / annotator_probs.sum(-1, keepdim=True)
+    ).numpy()  # numpy refuses rows that exceed 1 by float32's rounding
+    counts = torch.from_numpy(generator(seed, "gradient-variance").multinomial(draws, annotator_probs)).to(probs.device)
     items = max(1, CHUNK // probs.shape[1] ** 2)
     parts = [_variance_of_counts(*part) for part in zip(probs.split(items), counts.split(items), strict=True)]
     return torch.cat(parts) * squared_norm.double()
@@ -74,9 +76,12 @@ class GradientVariance(Probe):
         self.draws = draws
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
-        probs, people, squared_norm = last_layer(classifier, data, data.rows("test"))
-        entropy = functional.entropy(people)
-        exact, sampled = exact_variance(people, squared_norm), sampled_variance(probs, people, squared_norm, self.draws, data.seed)
+        probs, annotator_probs, squared_norm = last_layer(classifier, data, data.rows("test"))
+        entropy = functional.entropy(annotator_probs)
+        exact, sampled = (
+            exact_variance(annotator_probs, squared_norm),
+            sampled_variance(probs, annotator_probs, squared_norm, self.draws, data.seed),
+        )
         metrics = {
             "gradient_variance": exact.mean().item(),
             "gradient_variance_spearman": functional.correlation(entropy, exact, "spearman").item(),
@@ -105,8 +110,8 @@ def last_layer(classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.n
         squared = features.double().square().sum(-1) + (network.head.bias is not None)
         parts.append((batch.index.cpu(), probs.cpu(), batch.targets.cpu(), squared.cpu()))
     index, *values = (gather_over_ranks(torch.cat(column)) for column in zip(*parts, strict=True))
-    probs, people, squared_norm = (column[index.argsort()] for column in values)
-    return probs, people, squared_norm
+    probs, annotator_probs, squared_norm = (column[index.argsort()] for column in values)
+    return probs, annotator_probs, squared_norm
 
 
 def relative_gap(sampled: Tensor, exact: Tensor) -> float:

@@ -174,14 +174,14 @@ def _title(data: VoteDataModule) -> str:
 
 def _evaluate(scores: dict[str, Score], seen: Outputs, what: str) -> dict[str, Tensor]:
     """Each score of all items, over all ranks; in no particular order."""
-    found = {name: gather_over_ranks(score(seen)).cpu() for name, score in scores.items()}
-    for name, values in found.items():
+    result = {name: gather_over_ranks(score(seen)).cpu() for name, score in scores.items()}
+    for name, values in result.items():
         if not values.isfinite().all():
             raise InputError(
                 f"OODScores: the {name} score of {what} is no finite number for {int((~values.isfinite()).sum())} of {len(values)}; "
                 "the network's outputs overflow, so train it again with a lower learning rate."
             )
-    return found
+    return result
 
 
 def _check_names(option: str, names: list[str]) -> None:

@@ -26,12 +26,12 @@ class StratumScores(Probe):
         with torch.no_grad():
             for batch in data.evaluation_batches(data.rows("test"), classifier.device):
                 parts.append([values.cpu() for values in classifier.predict(batch)])
-        probs, people, index = (gather_over_ranks(torch.cat(column)) for column in zip(*parts, strict=True))
+        probs, annotator_probs, index = (gather_over_ranks(torch.cat(column)) for column in zip(*parts, strict=True))
         order = index.argsort()
         probs, index = probs[order], index[order]
         unanimous = torch.from_numpy(data.annotator_votes.unanimous)[index]
         strata = {"nohlv": unanimous, "hlv": ~unanimous}
-        label_sets = {"": people[order]}
+        label_sets = {"": annotator_probs[order]}
         label_sets |= {f"{name}_": torch.from_numpy(labels.probs[index]).float() for name, labels in data.other_labels().items()}
         scores = {f"items_{stratum}": float(mask.sum()) for stratum, mask in strata.items()}
         for name, labels in label_sets.items():

@@ -73,14 +73,14 @@ def draw_reliability(axes: Axes, probs: Tensor, target_probs: Tensor, color: str
     curve = relplot.prepare_rel_diagram(confidence, outcome, plot_confidence_band=False, report_CE_std=False)
     inside = (curve["mesh"] >= confidence.min()) & (curve["mesh"] <= confidence.max())
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", zorder=0)
-    said = f"{as_typed(label or 'model', width=30)}, smooth ECE {curve['ce']:.3f}"
+    message = f"{as_typed(label or 'model', width=30)}, smooth ECE {curve['ce']:.3f}"
     if inside.sum() > 1:
         mesh, mean, density = curve["mesh"][inside], curve["mu"][inside], curve["density"][inside]
-        axes.plot(mesh, mean, color=color, linewidth=1.5, label=said)
+        axes.plot(mesh, mean, color=color, linewidth=1.5, label=message)
         width = 0.06 * density / density.max()
         axes.fill_between(mesh, mean - width / 2, mean + width / 2, color=color, alpha=0.25, linewidth=0)
     else:  # no two points of the mesh lie between the least and the greatest confidence
-        axes.plot(confidence.mean(), outcome.mean(), "o", color=color, markersize=6, clip_on=False, label=said)
+        axes.plot(confidence.mean(), outcome.mean(), "o", color=color, markersize=6, clip_on=False, label=message)
     axes.set(
         xlabel="confidence (top predicted probability)", ylabel="share of items where the majority agrees", xlim=(0, 1), ylim=(0, 1.02)
     )
@@ -89,26 +89,26 @@ def draw_reliability(axes: Axes, probs: Tensor, target_probs: Tensor, color: str
 
 def draw_entropies(axes: Axes, probs: Tensor, target_probs: Tensor) -> None:
     """The model's entropy against the annotators', item by item, with the mean by bin of the annotators' entropy."""
-    model, people = functional.entropy(probs).numpy(), functional.entropy(target_probs).numpy()
+    model, annotator_entropy = functional.entropy(probs).numpy(), functional.entropy(target_probs).numpy()
     rho = functional.correlation(functional.entropy(probs), functional.entropy(target_probs), "spearman").item()
     limit = np.log(probs.shape[1])
     axes.plot([0, limit], [0, limit], color=GREY, linewidth=1, linestyle="--", zorder=0)
-    axes.scatter(people, model, s=5, alpha=0.25, color=BLUE, linewidths=0, rasterized=True)
-    bins = np.linspace(0, people.max() + 1e-9, 9)
-    bin_of = np.digitize(people, bins) - 1
-    means = [(people[bin_of == b].mean(), model[bin_of == b].mean()) for b in range(8) if (bin_of == b).sum() >= 5]
+    axes.scatter(annotator_entropy, model, s=5, alpha=0.25, color=BLUE, linewidths=0, rasterized=True)
+    bins = np.linspace(0, annotator_entropy.max() + 1e-9, 9)
+    bin_of = np.digitize(annotator_entropy, bins) - 1
+    means = [(annotator_entropy[bin_of == b].mean(), model[bin_of == b].mean()) for b in range(8) if (bin_of == b).sum() >= 5]
     if means:
-        said = "mean; Spearman not defined" if np.isnan(rho) else f"mean; Spearman {rho:.2f}"
-        axes.plot(*zip(*means, strict=True), color=ORANGE, marker="o", markersize=4, linewidth=1.5, label=said)
+        message = "mean; Spearman not defined" if np.isnan(rho) else f"mean; Spearman {rho:.2f}"
+        axes.plot(*zip(*means, strict=True), color=ORANGE, marker="o", markersize=4, linewidth=1.5, label=message)
         axes.legend(loc="upper left", frameon=False, fontsize=8)
     axes.set(xlabel="annotators' entropy (nats)", ylabel="model's entropy (nats)", xlim=(-0.05, limit), ylim=(-0.05, limit * 1.02))
 
 
 def draw_entropy_curve(axes: Axes, probs: Tensor, target_probs: Tensor, color: str, label: str) -> None:
     """The model's mean entropy over nine bins that hold equally many disagreeing items, after one for the unanimous ones."""
-    model, people = functional.entropy(probs).numpy(), functional.entropy(target_probs).numpy()
-    order = np.argsort(people, kind="stable")
-    unanimous = int((people < 1e-9).sum())
+    model, annotator_entropy = functional.entropy(probs).numpy(), functional.entropy(target_probs).numpy()
+    order = np.argsort(annotator_entropy, kind="stable")
+    unanimous = int((annotator_entropy < 1e-9).sum())
     bins = [order[:unanimous], *np.array_split(order[unanimous:], 9)]
-    points = [(people[rows].mean(), model[rows].mean()) for rows in bins if len(rows)]
+    points = [(annotator_entropy[rows].mean(), model[rows].mean()) for rows in bins if len(rows)]
     axes.plot(*zip(*points, strict=True), color=color, marker="o", markersize=3.5, linewidth=1.5, label=as_typed(label, width=30))

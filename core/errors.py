@@ -128,7 +128,7 @@ def parse_error(message: str, choices: dict[str, type]) -> str:
 
 
 def _descendants(base: type) -> set[str]:
-    found = {
+    result = {
         child.__name__ for child in base.__subclasses__() if not child.__name__.startswith(("_", "LazyInstance_")) and not isabstract(child)
     }
-    return found.union(*(_descendants(child) for child in base.__subclasses__()))
+    return result.union(*(_descendants(child) for child in base.__subclasses__()))

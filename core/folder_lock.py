@@ -172,10 +172,12 @@ def _sign(file: int, path: Path, doing: str) -> None:
     held = os.pread(file, 500, 0).strip(b"\0")
     if held and not _OURS.match(held):
         raise InputError(f"{path} is not a lock of ours but holds something else; move it, so that the folder can be held.")
-    said = f"held by process {os.getpid()} on {socket.gethostname()}, which {doing}, since {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode()
+    message = (
+        f"held by process {os.getpid()} on {socket.gethostname()}, which {doing}, since {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode()
+    )
     with naming(path):
-        os.pwrite(file, said, 0)
-        os.ftruncate(file, len(said))
+        os.pwrite(file, message, 0)
+        os.ftruncate(file, len(message))
 
 
 @contextmanager

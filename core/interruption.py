@@ -79,9 +79,9 @@ def _watch() -> None:
         return
     _watched_by = os.getpid()
     _taken_up.clear()
-    heard, told = os.pipe()
-    os.set_blocking(told, False)
-    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    heard, result = os.pipe()
+    os.set_blocking(result, False)
+    signal.set_wakeup_fd(result, warn_on_full_buffer=False)
     threading.Thread(target=_end_what_waits, args=(heard,), daemon=True).start()
 
 

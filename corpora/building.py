@@ -62,12 +62,12 @@ class _Build:
         self.mnist = mnist_source(self.place.root)
         sources, taken = self._sources()
         pairs, kept = self._without_duplicates(sources)
-        found = [Found(source, kept_here, *self._mapped(source, kept_here)) for source, kept_here in zip(sources, kept, strict=True)]
-        corpus = self._chosen(found, taken)
+        result = [Found(source, kept_here, *self._mapped(source, kept_here)) for source, kept_here in zip(sources, kept, strict=True)]
+        corpus = self._chosen(result, taken)
         self._evidence(corpus, taken, key)
         write_corpus(self.place.out / CORPUS, corpus)
         names = np.concatenate([item_names(source) for source in sources])
-        report = describe(self.options, found, names, pairs, corpus)
+        report = describe(self.options, result, names, pairs, corpus)
         write_report(self.place.out, report, key, (CORPUS, EVIDENCE))
         return {"key": key, **report}
 
@@ -100,8 +100,8 @@ class _Build:
                 near = near_pairs(images[rows], self.options.near_duplicate)
             return {"exact": np.stack(exact), "near": rows[np.stack(near)]}
 
-        found = stage(self.stages / "duplicates.safetensors", self._duplicates_key(), make, {"exact": (2, None), "near": (2, None)})
-        pairs = {name: Pairs(*rows) for name, rows in found.items()}
+        result = stage(self.stages / "duplicates.safetensors", self._duplicates_key(), make, {"exact": (2, None), "near": (2, None)})
+        pairs = {name: Pairs(*rows) for name, rows in result.items()}
         kept = first_of_each(len(images), list(pairs.values()))
         return pairs, np.split(kept, np.cumsum([len(source) for source in sources])[:-1])
 
@@ -111,21 +111,21 @@ class _Build:
 
         def make() -> Arrays:
             self.say(f"mapping {len(rows)} items of {source.name}")
-            found = watched_map(source.images[rows], source.labels[rows], regions.epochs, self.options.seed)
-            return {"confidence": found.confidence, "variability": found.variability}
+            result = watched_map(source.images[rows], source.labels[rows], regions.epochs, self.options.seed)
+            return {"confidence": result.confidence, "variability": result.variability}
 
         key = key_of(self._duplicates_key(), source.name, regions.epochs, self.options.seed)
         shapes = {"confidence": (len(rows),), "variability": (len(rows),)}
-        found = stage(self.stages / f"map-{source.name}.safetensors", key, make, shapes)
+        result = stage(self.stages / f"map-{source.name}.safetensors", key, make, shapes)
         confidence, variability = np.full((2, len(source)), np.nan)
-        confidence[rows], variability[rows] = found["confidence"], found["variability"]
+        confidence[rows], variability[rows] = result["confidence"], result["variability"]
         region = np.full(len(source), NONE, np.int8)
-        region[rows] = regions.of(found["confidence"], found["variability"])
+        region[rows] = regions.of(result["confidence"], result["variability"])
         return confidence, variability, region
 
-    def _chosen(self, found: list[Found], taken: np.ndarray) -> DigitCorpus:
+    def _chosen(self, result: list[Found], taken: np.ndarray) -> DigitCorpus:
         parts = []
-        for source, _, _, _, region in found:
+        for source, _, _, _, region in result:
             options = self.options.sources[source.name]
             if options.sizes is None:
                 continue

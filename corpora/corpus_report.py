@@ -32,12 +32,14 @@ class Found(NamedTuple):
     region: np.ndarray
 
 
-def describe(options: CorpusOptions, found: list[Found], names: np.ndarray, pairs: dict[str, Pairs], corpus: DigitCorpus) -> dict[str, Any]:
+def describe(
+    options: CorpusOptions, result: list[Found], names: np.ndarray, pairs: dict[str, Pairs], corpus: DigitCorpus
+) -> dict[str, Any]:
     """Everything as plain data; `names` are those of all items of all sources, one source after the other, as in `pairs`."""
-    parts = np.concatenate([np.char.add(f"{one.source.name} ", one.source.part) for one in found])
+    parts = np.concatenate([np.char.add(f"{one.source.name} ", one.source.part) for one in result])
     removed = {kind: np.isin(np.arange(len(parts)), both.second) for kind, both in pairs.items()}
-    ends, sources = np.cumsum([len(one.source) for one in found]), {}
-    for one, end in zip(found, ends, strict=True):
+    ends, sources = np.cumsum([len(one.source) for one in result]), {}
+    for one, end in zip(result, ends, strict=True):
         mine = slice(end - len(one.source), end)
         exact = removed["exact"][mine] & ~one.kept
         regions = dict(zip((*REGIONS, "none"), np.bincount(one.region[one.kept], minlength=4).tolist(), strict=True))

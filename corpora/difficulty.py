@@ -47,10 +47,10 @@ class Regions:
 
 def watched_map(images: np.ndarray, labels: np.ndarray, epochs: int, seed: int) -> DataMap:
     """The map of items over the epochs of a network with one hidden layer that learns their distributions [N, K]."""
-    people, digits, record = torch.from_numpy(labels), torch.from_numpy(labels.argmax(1)), []
+    annotator_probs, digits, record = torch.from_numpy(labels), torch.from_numpy(labels.argmax(1)), []
 
     def watch(network: Network) -> None:
-        record.append(item_values(predicted(network, images), people, digits).float().numpy())
+        record.append(item_values(predicted(network, images), annotator_probs, digits).float().numpy())
 
     trained(SimpleFFN, images, labels, epochs, seed, watch)
     return data_map([np.stack(record)])

@@ -47,7 +47,7 @@ def near_pairs(images: np.ndarray, correlation: float) -> Pairs:
     short = unit @ _main_components(unit)
     along, order = short[:, 0].sort(stable=True)  # neighbours on the first component come together, and distant blocks need no comparison
     furthest = (2 * (1 - correlation)) ** 0.5
-    found = []
+    result = []
     for rows, others in _near_blocks(along, furthest + 1e-4):
         left, right = short[order[rows]], short[order[others]]
         squares = (left**2).sum(1)[:, None] + (right**2).sum(1) - 2 * left @ right.T
@@ -58,8 +58,8 @@ def near_pairs(images: np.ndarray, correlation: float) -> Pairs:
             [(unit[a] * unit[b]).sum(1) for a, b in zip(one.split(16_384), other.split(16_384), strict=True)] or [short[:0, 0]]
         )
         certain = alike >= correlation - 1e-6
-        found.append(torch.stack([torch.minimum(one, other)[certain], torch.maximum(one, other)[certain]], 1))
-    pairs = torch.cat(found).unique(dim=0).numpy() if found else np.empty((0, 2), int)
+        result.append(torch.stack([torch.minimum(one, other)[certain], torch.maximum(one, other)[certain]], 1))
+    pairs = torch.cat(result).unique(dim=0).numpy() if result else np.empty((0, 2), int)
     return Pairs(pairs[:, 0], pairs[:, 1])
 
 

@@ -68,8 +68,8 @@ class CorpusOptions:
         allowed = (*PUBLISHED, INTERPOLATED)
         other = [name for name in self.sources if name not in allowed]
         if other or not any(source.sizes for source in self.sources.values()):
-            said = f"sources has {other[0]}" if other else "no source has sizes"
-            raise InputError(f"{said}; sources are of {', '.join(allowed)}, and one at least needs sizes.")
+            message = f"sources has {other[0]}" if other else "no source has sizes"
+            raise InputError(f"{message}; sources are of {', '.join(allowed)}, and one at least needs sizes.")
         if not 0 < self.near_duplicate <= 1:
             raise InputError(f"near_duplicate is {self.near_duplicate}; it must be a correlation above 0 and at most 1.")
         for name in ("easy_per_digit", "known_digits"):

@@ -62,8 +62,8 @@ def source_digests(name: str, root: str) -> list[str]:
 def mnist_source(root: str) -> Source:
     """Both parts of MNIST, 70,000 images with one digit each."""
     parts = {part: read_mnist(root, part) for part in FILES}
-    images, digits = (np.concatenate([getattr(found, field) for found in parts.values()]) for field in ("images", "digits"))
-    return Source("mnist", images, np.eye(DIGITS)[digits], np.repeat(list(parts), [len(found.digits) for found in parts.values()]))
+    images, digits = (np.concatenate([getattr(result, field) for result in parts.values()]) for field in ("images", "digits"))
+    return Source("mnist", images, np.eye(DIGITS)[digits], np.repeat(list(parts), [len(result.digits) for result in parts.values()]))
 
 
 def ambiguous_source(root: str) -> Source:
@@ -108,16 +108,16 @@ def ardis_source(root: str) -> Source:
 def _tensor(path: Path) -> torch.Tensor:
     """A tensor that was saved alone. A file that would need unpickling, and so could run code, is refused."""
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        result = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many types on files that are cut short, altered or hold code
         raise InputError(f"{path} is no file of plain tensors, or was cut short; nothing in it was loaded.") from error
-    if not isinstance(found, torch.Tensor):
-        raise InputError(f"{path} holds a {type(found).__name__}; it must hold one tensor.")
-    if found.layout != torch.strided or found.is_quantized or found.device.type != "cpu":
+    if not isinstance(result, torch.Tensor):
+        raise InputError(f"{path} holds a {type(result).__name__}; it must hold one tensor.")
+    if result.layout != torch.strided or result.is_quantized or result.device.type != "cpu":
         raise InputError(f"{path} holds a tensor that is no plain array of numbers; it must hold one that is.")
-    if found.numel() * found.element_size() > found.untyped_storage().nbytes():
-        raise InputError(f"{path} announces {found.numel():,} numbers that it does not hold; it was altered.")
-    return found.detach()
+    if result.numel() * result.element_size() > result.untyped_storage().nbytes():
+        raise InputError(f"{path} announces {result.numel():,} numbers that it does not hold; it was altered.")
+    return result.detach()
 
 
 def _numbers(path: Path, columns: int) -> np.ndarray:

@@ -116,10 +116,10 @@ def difference(trained_on: Fingerprint, now: Fingerprint) -> str | None:
         before, after = trained_on.get(part), now.get(part)
         if before is None or after is None:
             continue
-        told = {name: value for name, value in after.items() if name != "source"}
-        if told == {name: before.get(name) for name in told}:
+        result = {name: value for name, value in after.items() if name != "source"}
+        if result == {name: before.get(name) for name in result}:
             continue
-        if told["digest"] == before.get("digest") and told.get("size") == before.get("size"):
+        if result["digest"] == before.get("digest") and result.get("size") == before.get("size"):
             return (
                 f"{after['source']} was written again since it was trained on (a file of this size is told by its time as well; if it is the same file, "
                 f"give it its time back with: touch -d {before.get('time')} {after['source']})"

@@ -75,8 +75,8 @@ class FrozenDataModule(VoteDataModule):
             items, _ = self.read()
             if not isinstance(items, Tensor):
                 raise InputError(f"{source} holds images, but the items of {type(self).__name__} are texts; leave OODScores out.")
-            found = embed_all(self.embedder, read_ood_set(source, root, tuple(items.shape[1:])).contiguous(), self.cache)
-            self._foreign[source, root] = self._moments(found) if self._moments else found
+            result = embed_all(self.embedder, read_ood_set(source, root, tuple(items.shape[1:])).contiguous(), self.cache)
+            self._foreign[source, root] = self._moments(result) if self._moments else result
         return self._foreign[source, root]
 
 

@@ -52,9 +52,9 @@ class MemmapInputs(Dataset[Tensor]):
         if self._cold:
             self._ask_for(rows)
         waits = _waits()
-        found = torch.from_numpy(self._values[rows]).float()
+        result = torch.from_numpy(self._values[rows]).float()
         self._cold = COLD if _waits() > waits else max(0, self._cold - 1)
-        return found if self._moments is None else self._moments(found)
+        return result if self._moments is None else self._moments(result)
 
     def _ask_for(self, rows: np.ndarray) -> None:
         """Have the system read these rows, neighbours as one, without waiting for it."""

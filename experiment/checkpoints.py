@@ -80,20 +80,20 @@ def newest_whole(path: Path) -> tuple[Path, Any] | None:
 
     What is not whole is said, and set aside so that it never takes the place of one that is.
     """
-    damaged, found = [], None
+    damaged, result = [], None
     for candidate in (path, before(path)):
         try:
-            found = candidate, read_checkpoint(candidate)
+            result = candidate, read_checkpoint(candidate)
             break
         except FileNotFoundError:
             continue
         except InputError:
             damaged.append(candidate)
     if damaged:
-        rest = f"continuing from {found[0].name}" if found else "starting from the beginning"
+        rest = f"continuing from {result[0].name}" if result else "starting from the beginning"
         say(f"{' and '.join(map(str, damaged))} cannot be read (cut short or altered); {rest}.")
         set_aside(*damaged)
-    return found
+    return result
 
 
 def set_aside(*paths: Path) -> None:

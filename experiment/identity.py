@@ -49,8 +49,11 @@ def _entry(entry: dict[str, Any]) -> dict[str, Any]:
     arguments = entry.get("init_args") or {}
     defaults = defaults_of(entry["class_path"], arguments)
     other = {name: value for name, value in arguments.items() if name not in defaults or defaults[name] != value}  # most are as they are
-    told = {name: _value(value) for name, value in other.items()}
-    return {**entry, "init_args": {name: value for name, value in told.items() if name not in defaults or _value(defaults[name]) != value}}
+    result = {name: _value(value) for name, value in other.items()}
+    return {
+        **entry,
+        "init_args": {name: value for name, value in result.items() if name not in defaults or _value(defaults[name]) != value},
+    }
 
 
 def _value(value: Any) -> Any:
@@ -121,8 +124,8 @@ def _known_0(value: Any) -> Any:
 EARLIER: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (_identity_0,)
 
 
-def _digest(told: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:10]
+def _digest(result: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(result, sort_keys=True, default=str).encode()).hexdigest()[:10]
 
 
 def _readable(config: dict[str, Any], digest: str) -> str:

@@ -64,8 +64,8 @@ def live_defaults(class_path: str) -> dict[str, Any]:
     module, _, name = class_path.rpartition(".")
     parser = ArgumentParser(exit_on_error=False)
     parser.add_class_arguments(getattr(import_module(module), name), "of", fail_untyped=False)
-    found = parser.get_defaults().as_dict().get("of") or {}
-    return {option: _plain(value) for option, value in found.items() if class_path != TRAINER or option in LEARNING}
+    result = parser.get_defaults().as_dict().get("of") or {}
+    return {option: _plain(value) for option, value in result.items() if class_path != TRAINER or option in LEARNING}
 
 
 def _plain(value: Any) -> Any:
@@ -85,7 +85,7 @@ def known_classes() -> list[str]:
     import lightning_modules
     import lightning_modules.networks
 
-    found = [TRAINER]
+    result = [TRAINER]
     for module in (
         datamodules,
         datamodules.embedders,
@@ -99,8 +99,8 @@ def known_classes() -> list[str]:
     ):
         public = getattr(module, "__all__", None) or vars(module)
         classes = {name: vars(module).get(name) for name in public if not name.startswith("_")}
-        found += [f"{module.__name__}.{name}" for name, kind in classes.items() if inspect.isclass(kind) and not inspect.isabstract(kind)]
-    return sorted(set(found))
+        result += [f"{module.__name__}.{name}" for name, kind in classes.items() if inspect.isclass(kind) and not inspect.isabstract(kind)]
+    return sorted(set(result))
 
 
 def live_snapshot() -> dict[str, dict[str, Any]]:

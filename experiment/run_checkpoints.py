@@ -52,10 +52,10 @@ def checkpoint_to_continue(run_dir: Path, max_steps: int | None = None) -> Path 
     The best weights of the epochs so far lie in a file of their own: without them the rest of the run would end with another best.
     """
     best, last = best_checkpoint(run_dir), last_checkpoint(run_dir)
-    found = newest_whole(last)
-    if found is None:
+    result = newest_whole(last)
+    if result is None:
         return None
-    path, content = found
+    path, content = result
     why = ""
     if is_mid_epoch(content, max_steps):  # as earlier versions made it when max_time was over; the best weights may be of the same moment
         why = f"{path} was made in mid-epoch"

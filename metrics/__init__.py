@@ -62,8 +62,8 @@ def every_metric(prefix: str) -> MetricCollection:
 
 def every_score(probs: Values, target_probs: Values) -> dict[str, float]:
     """What `every_metric` computes, as a function of items that are all at hand. NaN where a score is not defined on them."""
-    model, people = as_tables(probs, target_probs)
-    given = (model.detach(), people.detach())
+    model, annotator_probs = as_tables(probs, target_probs)
+    given = (model.detach(), annotator_probs.detach())
     scores = {
         "soft_nll": functional.soft_nll(*given),
         "hard_nll": functional.hard_nll(*given),

@@ -42,12 +42,12 @@ def item_values(probs: Values, annotators: Values, target_class: Values) -> Tens
     >>> item_values(torch.tensor([[0.7, 0.3], [0.7, 0.3]]), people, people.argmax(1)).float().tolist()
     [[0.69999..., 0.30000...], [0.69999..., 0.40000...], [1.0, 0.0]]
     """
-    model, people = distributions_of_items({"probs": probs, "annotators": annotators})
+    model, annotator_probs = distributions_of_items({"probs": probs, "annotators": annotators})
     target = as_tensor(target_class, "target_class").to(model.device)
     classes, items = model.shape[-1], model.shape[:-1]
     if target.is_floating_point() or target.shape != items[len(items) - target.ndim :] or not ((target >= 0) & (target < classes)).all():
         raise InputError(f"target_class must hold whole numbers from 0 to {classes - 1}, one for each item of probs.")
-    return per_item.map_values(model, people, target.long())
+    return per_item.map_values(model, annotator_probs, target.long())
 
 
 def data_map(runs: Sequence[np.ndarray], last: int | None = None) -> DataMap:
@@ -105,11 +105,11 @@ def map_across_runs(items: Sequence[np.ndarray], runs: Sequence[np.ndarray], las
     return common, data_map(parts, last)
 
 
-def uncertainty_correlations(found: DataMap, uncertainty: np.ndarray) -> dict[str, float]:
+def uncertainty_correlations(result: DataMap, uncertainty: np.ndarray) -> dict[str, float]:
     """Spearman's correlation over items between human uncertainty and each coordinate of the map; NaN where either is the same for all items."""
-    people = torch.from_numpy(np.asarray(uncertainty, dtype=np.float64))
-    values = {name: torch.from_numpy(getattr(found, name)) for name in CORRELATED}
-    return {f"{name}_spearman": functional.correlation(value, people, "spearman").item() for name, value in values.items()}
+    annotator_probs = torch.from_numpy(np.asarray(uncertainty, dtype=np.float64))
+    values = {name: torch.from_numpy(getattr(result, name)) for name in CORRELATED}
+    return {f"{name}_spearman": functional.correlation(value, annotator_probs, "spearman").item() for name, value in values.items()}
 
 
 def _mean_and_deviation(epochs: Sequence[np.ndarray], row: int) -> tuple[np.ndarray, np.ndarray]:

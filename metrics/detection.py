@@ -35,9 +35,9 @@ def aupr(inside: Values, outside: Values) -> Tensor:
     0.8333333333333333
     """
     known, foreign = _scores("inside", inside).sort().values, _scores("outside", outside).sort().values
-    found = len(foreign) - torch.searchsorted(foreign, foreign)
+    result = len(foreign) - torch.searchsorted(foreign, foreign)
     false_alarms = len(known) - torch.searchsorted(known, foreign)
-    return (found.double() / (found + false_alarms)).mean()
+    return (result.double() / (result + false_alarms)).mean()
 
 
 def fpr95(inside: Values, outside: Values) -> Tensor:

@@ -104,8 +104,8 @@ def hard_accuracy(probs: Values, target_probs: Values) -> Tensor:
 
 def entropy_correlation(probs: Values, target_probs: Values, kind: Kind = "spearman") -> Tensor:
     """Correlation over items between the model's entropy and the annotators'. NaN where either is the same for all items."""
-    model, people = distributions(probs, target_probs)
-    return correlation(per_item.entropy(model), per_item.entropy(people), kind)
+    model, annotator_probs = distributions(probs, target_probs)
+    return correlation(per_item.entropy(model), per_item.entropy(annotator_probs), kind)
 
 
 def correlation(x: Values, y: Values, kind: Kind) -> Tensor:
@@ -134,11 +134,11 @@ def confidence_and_outcome(probs: Values, target_probs: Values, against: Outcome
     Against the majority the outcome is 1 or 0 (the usual convention, by which a model that repeats people exactly is *not* calibrated wherever they
     disagree). Against annotators it is the share of people who chose the predicted class.
     """
-    model, people = distributions(probs, target_probs)
+    model, annotator_probs = distributions(probs, target_probs)
     confidence, predicted = model.double().max(-1)
     if against == "majority":
-        return confidence, per_item.hit(model, people)
-    return confidence, people.double().gather(-1, predicted[:, None])[:, 0]
+        return confidence, per_item.hit(model, annotator_probs)
+    return confidence, annotator_probs.double().gather(-1, predicted[:, None])[:, 0]
 
 
 def equal_mass_ece(probs: Values, target_probs: Values, bins: int = 15, against: Outcome = "majority") -> Tensor:
@@ -182,11 +182,11 @@ def brier_decomposition(probs: Values, target_probs: Values, bins: int = 15) -> 
     >>> torch.isclose(parts.reliability - parts.resolution + parts.uncertainty, soft_brier(model, people)).item()
     True
     """
-    model, people = (table.double() for table in distributions(probs, target_probs))
+    model, annotator_probs = (table.double() for table in distributions(probs, target_probs))
     forecast, order = model.sort(dim=0, stable=True)
-    base_rate = people.mean(0)
-    uncertainty = (people - base_rate).square().sum(1).mean()
-    outcome = _mean_over_ties(forecast, people.gather(0, order))
+    base_rate = annotator_probs.mean(0)
+    uncertainty = (annotator_probs - base_rate).square().sum(1).mean()
+    outcome = _mean_over_ties(forecast, annotator_probs.gather(0, order))
     items = len(forecast)
     bin_of = _equal_mass_bins(items, bins).to(forecast.device)
     size = _sum_by(bin_of, torch.ones_like(forecast), bins)

@@ -55,14 +55,14 @@ def as_floats(given: Mapping[str, Values], device: torch.device | None = None) -
 
 def as_tables(probs: Values, target_probs: Values, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
     """Both as floating point tables of one shape [N, K]."""
-    model, people = as_floats(dict(zip(NAMES, (probs, target_probs), strict=True)), device)
-    for name, table in zip(NAMES, (model, people), strict=True):
+    model, annotator_probs = as_floats(dict(zip(NAMES, (probs, target_probs), strict=True)), device)
+    for name, table in zip(NAMES, (model, annotator_probs), strict=True):
         if table.ndim != 2 or table.shape[1] < 2:
             raise InputError(f"{name} has shape {list(table.shape)}; it must be a table [items, classes] of two classes or more.")
-    if model.shape != people.shape:
-        shapes = f"probs has shape {list(model.shape)} and target_probs {list(people.shape)}"
+    if model.shape != annotator_probs.shape:
+        shapes = f"probs has shape {list(model.shape)} and target_probs {list(annotator_probs.shape)}"
         raise InputError(f"{shapes}; both must have the same items and classes.")
-    return model, people
+    return model, annotator_probs
 
 
 def distributions(probs: Values, target_probs: Values) -> tuple[Tensor, Tensor]:
@@ -127,16 +127,16 @@ def evidence(table: Tensor) -> Tensor:
 
 def check_evidence(both: Tensor, nan_ok: bool = False) -> None:
     """The same as `check` after the fact, by the `evidence` of all that was seen of probs and of target_probs."""
-    for name, found in zip(NAMES, both.tolist(), strict=True):
-        if not (nan_ok and name == "probs" and math.isnan(found[2])):  # a model that diverged
-            _refuse(name, found, "")
+    for name, result in zip(NAMES, both.tolist(), strict=True):
+        if not (nan_ok and name == "probs" and math.isnan(result[2])):  # a model that diverged
+            _refuse(name, result, "")
 
 
-def _refuse(name: str, found: Sequence[float], where: str) -> None:
-    lowest, least, most, fraction = -found[0], -found[1], found[2], found[3]
+def _refuse(name: str, result: Sequence[float], where: str) -> None:
+    lowest, least, most, fraction = -result[0], -result[1], result[2], result[3]
     if most == -math.inf:  # nothing was seen
         return
-    if not all(map(math.isfinite, found)):
+    if not all(map(math.isfinite, result)):
         raise InputError(f"{name} has values that are not finite numbers{where}; {RIGHT}.")
     off = least < -TOLERANCE or most > TOLERANCE
     if lowest < 0 and off:

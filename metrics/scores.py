@@ -115,9 +115,9 @@ class AllItems(Metric):
         self.add_state("target_probs", [], dist_reduce_fx="cat")
 
     def update(self, probs: Values, target_probs: Values) -> None:
-        model, people = as_tables(probs, target_probs, self.device)
+        model, annotator_probs = as_tables(probs, target_probs, self.device)
         self.probs.append(model.detach())
-        self.target_probs.append(people.detach())
+        self.target_probs.append(annotator_probs.detach())
 
     def compute(self):
         return dim_zero_cat(self.probs), dim_zero_cat(self.target_probs)

@@ -69,7 +69,7 @@ def run(study: Study, runs: Path, processes: int, options: argparse.Namespace, c
     results = {run.name: read_results(run.folder(runs)) for run in cells}
     diverged = {run.name: read_failure(run.folder(runs)) for run in cells if results[run.name] is None}
     missing = [name for name, reason in diverged.items() if reason is None]
-    counts = [f"{sum(found is not None for found in results.values())} of {len(cells)} runs are done"]
+    counts = [f"{sum(result is not None for result in results.values())} of {len(cells)} runs are done"]
     counts += [f"{len(diverged) - len(missing)} diverged"] if len(diverged) > len(missing) else []
     counts += [f"{len(missing)} are missing"] if missing else []
     _say(console, f"{', '.join(counts)}, in {runs}")
@@ -144,8 +144,8 @@ def tell_measured_cost(study: Study, runs: Path, console: Console) -> None:
     from studies.plan.timing import calibrate
 
     left = [run for run in study.runs() if steps_left(run.config, run.folder(runs), study.predict)]
-    for found in calibrate(left, study.predict):
-        console.print(found.sentence, soft_wrap=True, highlight=False)
+    for result in calibrate(left, study.predict):
+        console.print(result.sentence, soft_wrap=True, highlight=False)
 
 
 def _plan_jobs(title: str, predict: bool, jobs: list[Job], runs: Path, processes: int, console: Console) -> None:

@@ -80,9 +80,9 @@ class Process:
         """The next number that the server says of this process, unless it says none in this time."""
         if not select.select([self._end], [], [], timeout)[0]:
             return None
-        said = self._end.recv(64)
-        assert said, "the server that processes are forked from has ended"
-        return int(said)
+        message = self._end.recv(64)
+        assert message, "the server that processes are forked from has ended"
+        return int(message)
 
     def poll(self) -> int | None:
         if self.returncode is None:
@@ -100,14 +100,14 @@ class Process:
     def communicate(self, timeout: float = HANGS) -> tuple[str, str]:
         """What it has said, after its end."""
         self.wait(timeout)
-        said = []
+        messages = []
         for file in self._kept:
             if file:
                 file.seek(0)
-            said.append(file.read() if file else "")
+            messages.append(file.read() if file else "")
             if file:
                 file.close()
-        return said[0], said[1]
+        return messages[0], messages[1]
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:

@@ -106,10 +106,10 @@ def _other_option(before: Any, after: Any, name: str = "") -> tuple[str, Any, An
     """
     if isinstance(before, dict) and isinstance(after, dict):
         inner = (_other_option(before[key], after[key], _dotted(name, key)) for key in before if key in after)
-        return next((found for found in inner if found), None)
+        return next((result for result in inner if result), None)
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         inner = (_other_option(one, other, name) for one, other in zip(before, after, strict=True))
-        return next((found for found in inner if found), None)
+        return next((result for result in inner if result), None)
     return None if before == after else (name, before, after)
 
 

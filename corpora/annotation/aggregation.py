@@ -98,7 +98,7 @@ def annotations_per_image(judgements: Judgements) -> dict[int, int]:
     return dict(zip(number.tolist(), images.tolist(), strict=True))
 
 
-def correlations(found: Aggregate, method: str = "pearson") -> np.ndarray:
+def correlations(result: Aggregate, method: str = "pearson") -> np.ndarray:
     """How response time, both uncertainties and both entropies go together over images: a matrix [5, 5] in the order of `CORRELATED`.
 
     Images without a time are left out where others have one. NaN stands for what cannot be known: of a time that is never given, or of a
@@ -106,9 +106,9 @@ def correlations(found: Aggregate, method: str = "pearson") -> np.ndarray:
     """
     if method not in ("pearson", "spearman"):
         raise InputError(f"the correlation is {method}; it must be pearson or spearman.")
-    entropies = (entr(labels).sum(1) for labels in (found.equal, found.uncertainty))
-    columns = np.stack([found.milliseconds, found.mean_uncertainty, found.unsure_proportion, *entropies])
-    timed = ~np.isnan(found.milliseconds)
+    entropies = (entr(labels).sum(1) for labels in (result.equal, result.uncertainty))
+    columns = np.stack([result.milliseconds, result.mean_uncertainty, result.unsure_proportion, *entropies])
+    timed = ~np.isnan(result.milliseconds)
     columns = columns[:, timed] if timed.any() else columns
     if method == "spearman":
         columns = rankdata(columns, axis=1, nan_policy="propagate")

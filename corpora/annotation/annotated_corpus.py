@@ -28,24 +28,24 @@ def annotate(raw: Path, items: Path, out: Path, models: Sequence[str] = (), seed
     """
     everyone = read_judgements(raw)
     judgements = everyone.attentive()
-    found = aggregate(judgements)
+    result = aggregate(judgements)
     table = read_table(items, COLUMNS)
     rows = _rows_of(judgements, [str(name).strip() for name in table["image"]], raw, items)
     chosen = {column: [values[row] for row in rows] for column, values in table.items()}
-    made = {"majority": np.eye(len(CLASS_NAMES))[found.majority], "equal": found.equal, "uncertainty": found.uncertainty}
+    made = {"majority": np.eye(len(CLASS_NAMES))[result.majority], "equal": result.equal, "uncertainty": result.uncertainty}
     made |= {model: crowd_labels(judgements, model, seed) for model in models}
     labels = {name: VoteTable.from_probs(probs, source=f"{raw}, {name} labels,") for name, probs in made.items()}
     annotated = SoftDigitsTable(
         images=pixels(chosen["images"], items),
         labels={"original": label_table(chosen["original_labels"], f"{items}, column original_labels,"), **labels},
-        human_uncert_mean=found.mean_uncertainty,
-        pct_ann_unsure=found.unsure_proportion,
+        human_uncert_mean=result.mean_uncertainty,
+        pct_ann_unsure=result.unsure_proportion,
         split=split_words(chosen["split"], items),
         source=np.array(chosen["source"]),
         simulated=False,
     )
     write_soft_digits(out, annotated)
-    return annotation_lines(everyone, judgements, found)
+    return annotation_lines(everyone, judgements, result)
 
 
 def _rows_of(judgements: Judgements, names: list[str], raw: Path, items: Path) -> np.ndarray:

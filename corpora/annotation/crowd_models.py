@@ -27,8 +27,8 @@ def crowd_labels(judgements: Judgements, model: str, seed: int) -> np.ndarray:
     names = np.array(CLASS_NAMES)[single_labels(judgements.answers, seed)]
     rows = pd.DataFrame({"task": judgements.image, "worker": judgements.annotator, "label": names})
     options = {"random_state": seed} if model == "mace" else {}
-    found = getattr(aggregation, MODELS[model])(**options).fit_predict_proba(rows)
-    table = found.reindex(index=range(len(judgements.images)), columns=list(CLASS_NAMES)).fillna(0).to_numpy(float)
+    result = getattr(aggregation, MODELS[model])(**options).fit_predict_proba(rows)
+    table = result.reindex(index=range(len(judgements.images)), columns=list(CLASS_NAMES)).fillna(0).to_numpy(float)
     return table / table.sum(1, keepdims=True)
 
 

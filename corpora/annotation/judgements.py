@@ -82,8 +82,8 @@ def judgements_from_rows(table: Mapping[str, Sequence[Any]], source: Path) -> Ju
         refuse(np.flatnonzero(_codes(words[column], ABSENT, 0) < 0), source, f"no {column}", "every judgement needs one")
     answer = _codes(words["answer"], ANSWERS, -1)
     unknown = np.flatnonzero(answer < 0)
-    said = f"the answer '{table['answer'][unknown[0]]}'" if len(unknown) else ""
-    refuse(unknown, source, said, "every answer must be yes, no or unsure")
+    message = f"the answer '{table['answer'][unknown[0]]}'" if len(unknown) else ""
+    refuse(unknown, source, message, "every answer must be yes, no or unsure")
     label = _codes(words["label"], LABELS, -1)
     refuse(np.flatnonzero(label < 0), source, "another label than a digit", "every label must be one of 0 to 9")
     (annotators, annotator), (images, image) = words["annotator"], words["image"]
@@ -150,8 +150,8 @@ def _refuse_repeats(cell: np.ndarray, answer: np.ndarray, source: Path) -> None:
 
 def _once(values: np.ndarray, whose: np.ndarray, annotations: int, source: Path, column: str) -> np.ndarray:
     """What all ten rows of each annotation say alike."""
-    found = np.empty(annotations, values.dtype)
-    found[whose] = values
-    different = np.flatnonzero(values != found[whose])
+    result = np.empty(annotations, values.dtype)
+    result[whose] = values
+    different = np.flatnonzero(values != result[whose])
     refuse(different, source, f"{column} that differ from those of another row of the annotation", "all ten rows of one must say the same")
-    return found
+    return result

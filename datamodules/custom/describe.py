@@ -58,8 +58,8 @@ def _of_votes(summary: DatasetSummary) -> Iterator[str]:
         yield _line("votes", "not known, there are only probabilities: Multipass needs data.votes_per_item")
         return
     each = summary.votes.counts.sum(1, dtype=np.int64)
-    people = f" by {len(summary.annotations.names):,} annotators" if summary.annotations else ""
-    yield _line("votes", f"{each.sum():,}{people}, read from {summary.form}")
+    annotator_probs = f" by {len(summary.annotations.names):,} annotators" if summary.annotations else ""
+    yield _line("votes", f"{each.sum():,}{annotator_probs}, read from {summary.form}")
     yield _line("votes per item", f"{each.min()} to {each.max()}, mean {each.mean():.2f}")
     width = -(-int(each.max() - each.min() + 1) // MOST_BARS)
     heights = np.bincount((each - each.min()) // width)
@@ -105,7 +105,7 @@ def _of_annotators(summary: DatasetSummary, names: Sequence[str]) -> Iterator[st
     if summary.annotations is None or summary.votes.counts is None:
         yield _line("suspicious", "not looked for, it is not known who voted")
         return
-    people, records = summary.annotations.names, annotator_records(summary.annotations, summary.votes.counts)
+    annotator_probs, records = summary.annotations.names, annotator_records(summary.annotations, summary.votes.counts)
     yield _line("votes by person", f"{records.votes.min():,} to {records.votes.max():,}, mean {records.votes.mean():.1f}")
     below, median, spread = far_below(records)
     constant = one_label_only(records, _shares(summary.votes.counts))
@@ -115,12 +115,12 @@ def _of_annotators(summary: DatasetSummary, names: Sequence[str]) -> Iterator[st
     )
     yield f"  rule 1: agrees with others' votes more than {FAR:g} standard deviations less than the median annotator ({median:.3f}, spread {spread:.3f})"
     yield from (
-        f"    {printed(people[who])}: {records.agreement[who]:.3f} over {records.compared[who]:,} votes"
+        f"    {printed(annotator_probs[who])}: {records.agreement[who]:.3f} over {records.compared[who]:,} votes"
         for who in below[:MOST_CLASSES].tolist()
     )
     yield f"  rule 2: always gave one label in {FEWEST} or more votes, the chance of which is below {RARE:g} at that label's share"
     yield from (
-        f"    {printed(people[who])}: {names[int(records.favourite[who])]} in all of {records.votes[who]:,} votes"
+        f"    {printed(annotator_probs[who])}: {names[int(records.favourite[who])]} in all of {records.votes[who]:,} votes"
         for who in constant[:MOST_CLASSES].tolist()
     )
     if max(len(below), len(constant)) > MOST_CLASSES:
@@ -161,5 +161,5 @@ def _named(ids: Any, consequence: str) -> str:
     return f"{len(ids):,} items ({name_some([printed(name) for name in ids[:4].to_pylist()], len(ids))}); {consequence}"
 
 
-def _line(name: str, said: str) -> str:
-    return f"{name:16s}{said}"
+def _line(name: str, message: str) -> str:
+    return f"{name:16s}{message}"

@@ -69,10 +69,10 @@ def items_of_votes(columns: dict[str, Encoded], item: str, beside: list[str], so
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal places, the last one assigned stays
     order, known = pc.sort_indices(values).to_numpy(), {}
     for column in beside:
-        words, said = columns[column]
-        other = np.flatnonzero(said != said[first][codes])
+        words, messages = columns[column]
+        other = np.flatnonzero(messages != messages[first][codes])
         refuse_rows(other, source, column, "something else than before for the same item", "two items must not share an id")
-        known[column] = words.take(pa.array(said[first[order]]))
+        known[column] = words.take(pa.array(messages[first[order]]))
     return Items(texts(values.take(pa.array(order))), pa.table(known), source)
 
 

@@ -42,9 +42,9 @@ def read_single_votes(
     if len(strange):
         fault = f"'{texts(values)[int(strange[0])].as_py()}'"
         refuse_rows(np.flatnonzero(np.isin(codes, strange)), source, label, fault, f"the classes are {', '.join(names)}")
-    said = place.astype(np.int16)[codes]
+    message = place.astype(np.int16)[codes]
     row = _places(columns[item].values, items, source).astype(np.int32)[columns[item].codes]
-    counts = count_votes(row, said, len(items), len(names))
+    counts = count_votes(row, message, len(items), len(names))
     voted = np.flatnonzero(counts.any(1))
     annotations, repeated = None, np.empty(0, int)
     if annotator is not None:
@@ -53,7 +53,7 @@ def read_single_votes(
         counts, rank = counts[voted], np.cumsum(np.bincount(voted, minlength=len(items))).astype(np.int32) - 1
         row = rank[row]  # among the items with votes
     if annotator is not None:
-        annotations = Annotations(row, said, columns[annotator].codes, texts(columns[annotator].values).to_pylist())
+        annotations = Annotations(row, message, columns[annotator].codes, texts(columns[annotator].values).to_pylist())
     return OwnTable(VoteTable(counts, source=str(source)), voted, names, repeated, annotations)
 
 
@@ -61,7 +61,7 @@ def read_shares(
     table: pa.Table, item: str, columns: Sequence[str], are_counts: bool, items: Items, classes: Sequence[str], source: Path | str
 ) -> OwnTable:
     """One row per item, with counts or probabilities: a column for each class, or one column of lists."""
-    found = listed_items(table, item, source)
+    result = listed_items(table, item, source)
     values = numbers(table, columns, source)
     names = tuple(classes) or (tuple(columns) if len(columns) > 1 else tuple(map(str, range(values.shape[1]))))
     _check_classes(names, source)
@@ -69,7 +69,7 @@ def read_shares(
         raise InputError(
             f"{source} has {values.shape[1]} numbers per item, but data.classes names {len(names)} classes; they must be as many."
         )
-    place = np.arange(len(items)) if found.ids.equals(items.ids) else _places(found.ids, items, source)
+    place = np.arange(len(items)) if result.ids.equals(items.ids) else _places(result.ids, items, source)
     used = np.arange(len(values))
     if are_counts:
         check_counts(values, str(source))

@@ -139,8 +139,8 @@ class OwnVotes(FrozenInThreeParts):
 
     @cached_property
     def _found(self) -> _Found:
-        found = self._read_files()
-        return found._replace(table=replace(found.table, annotations=None))  # a run needs only their sums
+        result = self._read_files()
+        return result._replace(table=replace(result.table, annotations=None))  # a run needs only their sums
 
     @cached_property
     def _array(self) -> np.ndarray:
@@ -192,7 +192,7 @@ class OwnVotes(FrozenInThreeParts):
 
     def _usable(self) -> _Found:
         """What can be trained on; what must be decided first is an error that names the option to decide it by."""
-        items, table = found = self._found
+        items, table = result = self._found
         if len(table.voted) < len(items) and not self.leave_out_unvoted:
             raise InputError(
                 f"{self.votes} has no vote on {_unvoted(items, table)}; set data.leave_out_unvoted to true to train without such items."
@@ -202,7 +202,7 @@ class OwnVotes(FrozenInThreeParts):
                 f"{self.votes} has votes of one {self.annotator} on one item again in {name_rows(table.repeated)}; remove them, or set "
                 "data.count_repeated to true to count them all."
             )
-        return found
+        return result
 
     def read(self) -> tuple[Inputs, VoteTable]:
         items, table = self._usable()

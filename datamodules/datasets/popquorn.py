@@ -75,27 +75,27 @@ class POPQUORN(FrozenInThreeParts):
         )
 
     def _check_totals(self, path: Path) -> None:
-        found = len(self.ratings.item), len(np.unique(self.ratings.item)), len(np.unique(self.ratings.annotator))
-        if found != self.TOTALS:
+        result = len(self.ratings.item), len(np.unique(self.ratings.item)), len(np.unique(self.ratings.annotator))
+        if result != self.TOTALS:
             raise InputError(
                 "{} holds {:,} ratings of {:,} items by {:,} people, but {:,} of {:,} by {:,} were published; it was cut short or altered, "
-                "so delete it to have it downloaded again.".format(path, *found, *self.TOTALS)
+                "so delete it to have it downloaded again.".format(path, *result, *self.TOTALS)
             )
 
 
 def read_ratings(path: Path) -> tuple[list[str], Ratings]:
     """The text of each item, in the order of their ids, and every rating, from a raw file with one row per rating."""
     table = read_table(path, COLUMNS)
-    ids, people, texts, scores = (np.array(table[column], dtype=object) for column in COLUMNS)
-    for column, values in zip(COLUMNS, (ids, people, texts, scores), strict=True):
+    ids, raters, texts, scores = (np.array(table[column], dtype=object) for column in COLUMNS)
+    for column, values in zip(COLUMNS, (ids, raters, texts, scores), strict=True):
         refuse(np.flatnonzero([not value.strip() for value in values]), path, f"no {column}", "every rating needs one")
     label = np.array([SCORES.get(score.strip(), -1) for score in scores])
     refuse(np.flatnonzero(label < 0), path, "politeness outside the scale", "every rating must be 1, 2, 3, 4 or 5")
     _, first, item = np.unique(ids, return_index=True, return_inverse=True)
     other = np.flatnonzero(texts != texts[first][item])
     refuse(other, path, "another text than before under the same instance_id", "two items must not share an id")
-    _, whose = np.unique(people, return_inverse=True)
+    _, whose = np.unique(raters, return_inverse=True)
     _, once = np.unique(np.stack([item, whose]), axis=1, return_index=True)
     again = np.setdiff1d(np.arange(len(item)), once)
     refuse(again, path, "a second rating of one item by the same user_id", "each person has one vote on an item")
-    return texts[first].tolist(), Ratings(item, people.astype(str), label)
+    return texts[first].tolist(), Ratings(item, raters.astype(str), label)

@@ -58,10 +58,10 @@ def judgements(root: str, annotators: int, seed: int) -> Judgements:
 
 def judged_table(corpus: DigitCorpus, judged: Judgements) -> SoftDigitsTable:
     """The corpus with all labels and uncertainties that follow from the judgements."""
-    found = aggregate(judged)
-    made = {"majority": np.eye(len(CLASS_NAMES))[found.majority], "equal": found.equal, "uncertainty": found.uncertainty}
+    result = aggregate(judged)
+    made = {"majority": np.eye(len(CLASS_NAMES))[result.majority], "equal": result.equal, "uncertainty": result.uncertainty}
     labels = {
         name: label_table(probs, f"the simulated crowd's {name} labels") for name, probs in ({"original": corpus.labels} | made).items()
     }
-    known = (found.mean_uncertainty, found.unsure_proportion, corpus.split, corpus.source)
+    known = (result.mean_uncertainty, result.unsure_proportion, corpus.split, corpus.source)
     return SoftDigitsTable(corpus.images, labels, *known, simulated=True)

@@ -92,9 +92,9 @@ class SoftDigits(VoteDataModule):
         if name not in labels and self.published:
             raise InputError(f"{self.published} has no column {LABELS[name]}, which {name} labels need; it has {', '.join(labels)}.")
         if name not in labels:
-            said = judgements(self.root, self.annotators, self.crowd_seed)
-            found = crowd_labels(said, name, self.crowd_seed)[self._rows_of_source(self._whole().source)]
-            labels[name] = VoteTable.from_probs(found, source=f"the simulated crowd's {name} labels")
+            message = judgements(self.root, self.annotators, self.crowd_seed)
+            result = crowd_labels(message, name, self.crowd_seed)[self._rows_of_source(self._whole().source)]
+            labels[name] = VoteTable.from_probs(result, source=f"the simulated crowd's {name} labels")
         return labels[name]
 
     def prepare_data(self) -> None:
@@ -119,18 +119,18 @@ class SoftDigits(VoteDataModule):
         return {name: self.labels(name) for name in ("original", "uncertainty") if name != self.evaluate_against}
 
     def statistics(self) -> dict[str, float]:
-        people, original = self.annotator_votes, self.labels("original")
+        annotators, original = self.annotator_votes, self.labels("original")
         return {
-            "NoHLV (%)": 100 * float(people.unanimous.mean()),
-            "original label agreement (%)": 100 * float((people.majority == original.majority).mean()),
-            "NaN (%)": 100 * float((people.majority == CLASS_NAMES.index("NaN")).mean()),
+            "NoHLV (%)": 100 * float(annotators.unanimous.mean()),
+            "original label agreement (%)": 100 * float((annotators.majority == original.majority).mean()),
+            "NaN (%)": 100 * float((annotators.majority == CLASS_NAMES.index("NaN")).mean()),
             "mean uncertainty": float(self.table.human_uncert_mean.mean()),
             "unsure proportion": float(self.table.pct_ann_unsure.mean()),
         }
 
     def human_uncertainties(self) -> dict[str, np.ndarray]:
-        said = {"mean uncertainty": self.table.human_uncert_mean, "unsure proportion": self.table.pct_ann_unsure}
-        return said | super().human_uncertainties()
+        messages = {"mean uncertainty": self.table.human_uncert_mean, "unsure proportion": self.table.pct_ann_unsure}
+        return messages | super().human_uncertainties()
 
     def original(self, rows: Sequence[int] | np.ndarray) -> Tensor:
         return torch.from_numpy(self.table.images)[torch.as_tensor(rows), None].expand(-1, 3, -1, -1)

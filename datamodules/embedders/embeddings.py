@@ -76,18 +76,18 @@ class Shard:
         wanted = values[self.rows]
         try:
             with safe_open(self.path, framework="pt") as file:
-                written, found = file.metadata() or {}, file.get_tensor("embeddings")
+                written, result = file.metadata() or {}, file.get_tensor("embeddings")
         except (OSError, SafetensorError):
             return False
-        if found.shape != wanted.shape or found.dtype != wanted.dtype or written != {**self.origin, "values": _digest(found)}:
+        if result.shape != wanted.shape or result.dtype != wanted.dtype or written != {**self.origin, "values": _digest(result)}:
             return False
-        if not found.isfinite().all():
+        if not result.isfinite().all():
             return False
-        wanted.copy_(found)
+        wanted.copy_(result)
         return True
 
-    def write(self, found: Tensor) -> None:
-        content = save({"embeddings": found}, metadata={**self.origin, "values": _digest(found)})
+    def write(self, result: Tensor) -> None:
+        content = save({"embeddings": result}, metadata={**self.origin, "values": _digest(result)})
         write_atomically(self.path, content)
 
 
@@ -113,12 +113,12 @@ def _make(embedder: Embedder, inputs: Inputs, missing: list[Shard], values: Tens
             bar.update(shard.rows.stop - shard.rows.start)
 
 
-def _checked(found: Tensor, wanted: Tensor, name: str, start: int) -> Tensor:
-    if found.shape != wanted.shape or found.dtype != wanted.dtype:
-        raise InputError(f"{name} gave {found.dtype} {list(found.shape)} where {wanted.dtype} {list(wanted.shape)} was expected.")
-    bad = (~found.isfinite().all(1)).nonzero().flatten() + start
+def _checked(result: Tensor, wanted: Tensor, name: str, start: int) -> Tensor:
+    if result.shape != wanted.shape or result.dtype != wanted.dtype:
+        raise InputError(f"{name} gave {result.dtype} {list(result.shape)} where {wanted.dtype} {list(wanted.shape)} was expected.")
+    bad = (~result.isfinite().all(1)).nonzero().flatten() + start
     if len(bad):
         raise InputError(
             f"{name} gave values that are not finite numbers for {name_rows(bad.numpy())} of the inputs; nothing of them was kept."
         )
-    return found
+    return result

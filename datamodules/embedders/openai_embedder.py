@@ -109,13 +109,13 @@ class OpenAIEmbedder(Embedder):
         code = answer.status_code
         if code in (401, 403):  # nothing of the answer is shown, because it may quote the key
             raise InputError(f"{self.base_url} refused the key in {KEY} (status {code}); set one that may use {self.model}.")
-        said = _message(answer)
-        if "insufficient_quota" in said:
+        message = _message(answer)
+        if "insufficient_quota" in message:
             raise InputError(
                 f"{self.base_url}: the account of this key has no credit left; what is done is kept, so start again with credit."
             )
         if code not in (408, 409, 429) and code < 500:
-            raise InputError(f"{self.base_url} refused a request (status {code}): {said}")
+            raise InputError(f"{self.base_url} refused a request (status {code}): {message}")
         wait = _asked_wait(answer)
         if wait > LONGEST_ASKED:
             raise InputError(f"{self.base_url} asks for {wait:,.0f} s of patience; what is done is kept, so start again then.")
@@ -153,8 +153,8 @@ def _sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
 
 def _message(answer: requests.Response) -> str:
     """What the server says, cut to a sentence and without anything that looks like a key."""
-    said = " ".join(answer.text.split())[:300].replace(_key(), "…")
-    return re.sub(r"sk-[\w*-]+", "sk-…", said)
+    message = " ".join(answer.text.split())[:300].replace(_key(), "…")
+    return re.sub(r"sk-[\w*-]+", "sk-…", message)
 
 
 def _asked_wait(answer: requests.Response) -> float:

@@ -80,13 +80,13 @@ def _from_hub(name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
 
     try:
         with quietly():
-            found: Any = datasets.load_dataset(name)
+            result: Any = datasets.load_dataset(name)
     except Exception as error:  # the hub and the network raise many types; all mean the same to the user
         reason = type(error).__name__
         raise InputError(
             f"there is no file {name}, and no dataset of that id could be loaded from the hub ({reason}); give a file or an id."
         ) from error
-    whole = datasets.concatenate_datasets(list(found.values()) if isinstance(found, dict) else [found])
+    whole = datasets.concatenate_datasets(list(result.values()) if isinstance(result, dict) else [result])
     _check(whole.column_names, columns, name)
     for part in whole.select_columns(columns).with_format("arrow").iter(AT_ONCE):
         yield from map(_of_plain_types, part.to_batches())  # pyright: ignore[reportAttributeAccessIssue]
@@ -121,13 +121,13 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 
-def _check(found: Sequence[str], columns: list[str], source: Path | str) -> None:
-    twice = [name for name in columns if list(found).count(name) > 1]
+def _check(result: Sequence[str], columns: list[str], source: Path | str) -> None:
+    twice = [name for name in columns if list(result).count(name) > 1]
     if twice:
         raise InputError(f"{source} has the column {twice[0]} more than once; columns need names of their own.")
-    missing = [name for name in columns if name not in found]
+    missing = [name for name in columns if name not in result]
     if missing:
-        raise InputError(f"{source} has no column {missing[0]}; it has {', '.join(found)}.")
+        raise InputError(f"{source} has no column {missing[0]}; it has {', '.join(result)}.")
 
 
 def numbers(table: pa.Table, columns: Sequence[str], source: Path | str) -> np.ndarray:
@@ -147,9 +147,9 @@ def _numbers(chunks: pa.ChunkedArray, column: str, source: Path | str) -> np.nda
         chunks = pc.utf8_trim_whitespace(chunks)
     elif not (pa.types.is_integer(chunks.type) or pa.types.is_floating(chunks.type)):
         raise InputError(f"{source}, column {column}, holds {chunks.type}; it must hold numbers.")
-    found = chunks.cast(pa.float64(), safe=False).to_numpy()  # counts beyond 2**53 lose their last digits, and are refused as too many
-    refuse_rows(np.flatnonzero(~np.isfinite(found)), source, column, "NaN or infinity", "every row needs a number")
-    return found
+    result = chunks.cast(pa.float64(), safe=False).to_numpy()  # counts beyond 2**53 lose their last digits, and are refused as too many
+    refuse_rows(np.flatnonzero(~np.isfinite(result)), source, column, "NaN or infinity", "every row needs a number")
+    return result
 
 
 def _lists(chunks: pa.ChunkedArray, column: str, source: Path | str) -> np.ndarray:

@@ -58,7 +58,9 @@ def fetch_mnist(root: str) -> None:
 def read_mnist(root: str, part: str) -> Handwritten:
     """The part "train" or "test", after a download where it is absent."""
     images, digits = (find(root, file) for file in FILES[part])
-    found = Handwritten(read_idx(images), read_idx(digits))
-    if found.images.shape[1:] != (SIDE, SIDE) or found.images.shape[:1] != found.digits.shape:
-        raise InputError(f"{images} and {digits} hold {found.images.shape} and {found.digits.shape}; they must be images and their labels.")
-    return found
+    result = Handwritten(read_idx(images), read_idx(digits))
+    if result.images.shape[1:] != (SIDE, SIDE) or result.images.shape[:1] != result.digits.shape:
+        raise InputError(
+            f"{images} and {digits} hold {result.images.shape} and {result.digits.shape}; they must be images and their labels."
+        )
+    return result

@@ -88,12 +88,12 @@ def read_hub_table(name: str, columns: Sequence[str], optional: Sequence[str] = 
     import datasets  # takes a second to import, which only those who use the hub should pay
 
     try:
-        found = datasets.load_dataset(name)
+        result = datasets.load_dataset(name)
     except Exception as error:  # the hub and the network raise many types; all mean the same to the user
         raise InputError(
             f"{name} could not be loaded from the hub ({type(error).__name__}); give the id of a dataset, or a file."
         ) from error
-    parts = list(found.values()) if isinstance(found, dict) else [found]
+    parts = list(result.values()) if isinstance(result, dict) else [result]
     table: Any = datasets.concatenate_datasets(parts).with_format("arrow")  # pyright: ignore[reportArgumentType]
     _check_columns(table.column_names, name, columns)
     return table.select_columns([column for column in (*columns, *optional) if column in table.column_names])[:].to_pydict()

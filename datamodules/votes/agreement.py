@@ -45,18 +45,18 @@ class AnnotatorRecords:
 
 def annotator_records(annotations: Annotations, counts: np.ndarray) -> AnnotatorRecords:
     """One pass over all votes. `counts` are those of all votes, the annotator's own among them."""
-    people, classes = len(annotations.names), counts.shape[1]
-    compared, same, total = np.zeros(people), np.zeros(people), counts.sum(1, dtype=np.int64)
+    num_annotators, classes = len(annotations.names), counts.shape[1]
+    compared, same, total = np.zeros(num_annotators), np.zeros(num_annotators), counts.sum(1, dtype=np.int64)
     for start in range(0, len(annotations.item), AT_ONCE):
         item, label, who = (column[start : start + AT_ONCE] for column in annotations[:3])
         others = total[item] - 1
         share = (counts[item, label] - 1) / np.maximum(others, 1)
-        compared += np.bincount(who, others > 0, people)
-        same += np.bincount(who, np.where(others > 0, share, 0.0), people)
-    given = np.zeros((people, classes), np.int64)
+        compared += np.bincount(who, others > 0, num_annotators)
+        same += np.bincount(who, np.where(others > 0, share, 0.0), num_annotators)
+    given = np.zeros((num_annotators, classes), np.int64)
     np.add.at(given, (annotations.annotator, annotations.label), 1)
     votes = given.sum(1)
-    agreement = np.divide(same, compared, out=np.full(people, np.nan), where=compared > 0)
+    agreement = np.divide(same, compared, out=np.full(num_annotators, np.nan), where=compared > 0)
     return AnnotatorRecords(votes, compared.astype(np.int64), agreement, given.argmax(1), given.max(1) / np.maximum(votes, 1))
 
 

@@ -39,21 +39,21 @@ def repeated_votes(item: np.ndarray, annotator: np.ndarray) -> np.ndarray:
     >>> repeated_votes(np.array([0, 1, 0, 0]), np.array([7, 7, 7, 8]))
     array([2])
     """
-    people = int(annotator.max()) + 1
-    ordered = _pairs(item, annotator, people)
+    num_annotators = int(annotator.max()) + 1
+    ordered = _pairs(item, annotator, num_annotators)
     ordered.sort()  # in place, and made anew below in the rare case: pairs of 20,000,000 votes take 160 MB
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     del ordered
     if len(twice) == 0:
         return np.empty(0, np.int64)
-    key = _pairs(item, annotator, people)
+    key = _pairs(item, annotator, num_annotators)
     rows = np.flatnonzero(np.isin(key, twice))
     _, first = np.unique(key[rows], return_index=True)
     return np.delete(rows, first)
 
 
-def _pairs(item: np.ndarray, annotator: np.ndarray, people: int) -> np.ndarray:
+def _pairs(item: np.ndarray, annotator: np.ndarray, num_annotators: int) -> np.ndarray:
     key = item.astype(np.int64)
-    key *= people
+    key *= num_annotators
     key += annotator
     return key

@@ -61,8 +61,8 @@ def taken_port(error: BaseException | None) -> InputError | None:
     while error is not None and not (type(error).__name__ == "DistNetworkError" and "EADDRINUSE" in str(error)):
         error = error.__cause__ or error.__context__
     port = os.environ.get("MASTER_PORT")
-    told = f"MASTER_PORT is {port}, which another program on this machine uses; set it to a free port, or leave it out and one is found."
-    return InputError(told) if error else None
+    result = f"MASTER_PORT is {port}, which another program on this machine uses; set it to a free port, or leave it out and one is found."
+    return InputError(result) if error else None
 
 
 def check_port() -> None:

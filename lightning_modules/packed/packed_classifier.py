@@ -165,10 +165,10 @@ class PackedClassifier:
         seeds = [int(generator(leader.classifier.seed, "dropout", step, 0).integers(2**63)) for leader in leaders]
         if self.network.convolutional:  # span by span, forward and backward, for the processor's cache
             parts = zip(spans, inputs, seeds, strict=True)
-            found = [
+            result = [
                 _differentiate(self.network.part(span), [seen], targets[slice(*span)], [_alone(span)], [seed]) for span, seen, seed in parts
             ]
-            losses = torch.cat(found)
+            losses = torch.cat(result)
         else:
             losses = _differentiate(self.network, inputs, targets, spans, seeds)
         self.steps += 1
@@ -187,11 +187,11 @@ class PackedClassifier:
             probs: dict[str, Tensor] = {}  # of each split, [members, N, K]
             scores: dict[str, list[dict[str, float]]] = {}
             for split in dict.fromkeys([*scored, *(split for member in members for split in member.watched)]):
-                inputs, people = source.splits[split]
+                inputs, annotator_probs = source.splits[split]
                 same = next((name for name in probs if source.splits[name] is source.splits[split]), None)
                 probs[split] = probs[same] if same else self._predictions(span, inputs)
                 if split in scored:
-                    scores[split] = scores[same] if same else mean_scores(probs[split], people)
+                    scores[split] = scores[same] if same else mean_scores(probs[split], annotator_probs)
             for row, member in enumerate(members):
                 asked = ("val", *member.scored)
                 mine = {f"{split}/{name}": value for split in asked for name, value in scores[split][row].items()}
@@ -268,9 +268,9 @@ SCORES = {
 }
 
 
-def mean_scores(probs: Tensor, people: Tensor) -> list[dict[str, float]]:
+def mean_scores(probs: Tensor, annotator_probs: Tensor) -> list[dict[str, float]]:
     """The mean scores of each member's predictions [m, N, K] against annotators [N, K]."""
-    table = torch.stack([score(probs, people).mean(-1) for score in SCORES.values()], 1)
+    table = torch.stack([score(probs, annotator_probs).mean(-1) for score in SCORES.values()], 1)
     return [dict(zip(SCORES, values, strict=True)) for values in table.tolist()]
 
 

@@ -61,11 +61,11 @@ class Collection:
         """The levels of every factor of a grid in the order of the YAML, whether or not their runs are finished."""
         if grid in self.selected:
             return self.selected[grid]
-        found: dict[str, dict[Any, None]] = {}
+        result: dict[str, dict[Any, None]] = {}
         for run in self.planned:
             for factor, level in run.factors.get(grid, {}).items():
-                found.setdefault(factor, {})[level] = None
-        return {factor: list(levels) for factor, levels in found.items()}
+                result.setdefault(factor, {})[level] = None
+        return {factor: list(levels) for factor, levels in result.items()}
 
 
 def collect(study: Study, runs: Path, grid: str) -> list[Record]:

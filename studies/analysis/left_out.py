@@ -34,17 +34,17 @@ def why_unfinished(folder: Path) -> str:
 def finished_line(collection: "Collection") -> str:
     """How many runs are finished, and the first few that are not."""
     missing = [f"{name} ({cause})" for name, cause in collection.missing.items()]
-    said = f"{len(collection.finished)} of {len(collection.planned)} runs are finished"
-    return f"{said}; missing: {name_some(missing)}" if missing else said
+    message = f"{len(collection.finished)} of {len(collection.planned)} runs are finished"
+    return f"{message}; missing: {name_some(missing)}" if missing else message
 
 
 def undefined_lines(report: "Report") -> list[str]:
     """Of each metric that the report shows, the finished runs that are left out where it is shown, because they have no finite value of it."""
     shown = _shown(report)
-    found = {metric: [r.run for r in runs if not abs(r.metrics.get(metric, float("nan"))) <= LARGEST] for metric, runs in shown.items()}
+    result = {metric: [r.run for r in runs if not abs(r.metrics.get(metric, float("nan"))) <= LARGEST] for metric, runs in shown.items()}
     lines = [
         f"{metric} is absent or not finite in {len(names)} of {len(shown[metric])} runs, which are left out where it is shown: {name_some(names)}"
-        for metric, names in found.items()
+        for metric, names in result.items()
         if names
     ]
     more = [f"the same holds for {len(lines) - SHOWN} more metrics"] if len(lines) > SHOWN else []

@@ -104,7 +104,7 @@ def _gains(spec: FigureSpec, places: dict[tuple[Any, Any, tuple], Record]) -> di
     for unit in sorted({unit for _, _, unit in places}, key=str):
         for panel in spec.panel_levels:
             reference = places.get((spec.reference, panel, unit))
-            others = {method: found for method in methods if (found := places.get((method, panel, unit)))}
+            others = {method: result for method in methods if (result := places.get((method, panel, unit)))}
             if reference is None or not others:
                 continue
             data = _data(reference.config, kept)
@@ -179,14 +179,14 @@ def gain_by_bin(seeds: list[Gains], edges: np.ndarray) -> list[Bin]:
     counts = np.stack([np.bincount(b, minlength=number) for b in bins])
     gains = np.stack([np.bincount(b, weights=g.gain, minlength=number) for b, g in zip(bins, seeds, strict=True)])
     errors = np.sum([np.bincount(b, weights=g.distance, minlength=number) for b, g in zip(bins, seeds, strict=True)], axis=0)
-    found = []
+    result = []
     for place in np.flatnonzero(counts.all(0)):
         means = gains[:, place] / counts[:, place]
         low, high = bootstrap_interval(means) if len(means) > 1 else (np.nan, np.nan)
         items = int(counts[:, place].sum())
         lower = float(edges[place - 1]) if place else 0.0
-        found.append(Bin(lower, float(edges[place]), float(errors[place] / items), items, len(means), float(means.mean()), low, high))
-    return found
+        result.append(Bin(lower, float(edges[place]), float(errors[place] / items), items, len(means), float(means.mean()), low, high))
+    return result
 
 
 def _spearman(gains: Gains) -> float:

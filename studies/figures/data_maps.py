@@ -34,8 +34,8 @@ class RunsMap:
 
     def correlation(self, coordinate: str, uncertainty: str) -> float:
         """Spearman's, over all items; NaN where either is the same for all."""
-        model, people = getattr(self.found, coordinate), self.uncertainties[uncertainty]
-        return functional.correlation(torch.from_numpy(model), torch.from_numpy(people), "spearman").item()
+        model, uncertainty_of_annotators = getattr(self.found, coordinate), self.uncertainties[uncertainty]
+        return functional.correlation(torch.from_numpy(model), torch.from_numpy(uncertainty_of_annotators), "spearman").item()
 
 
 def data_maps(spec: FigureSpec, records: list[Record], data: DataOfRuns) -> tuple[dict[Any, RunsMap], list[str]]:
@@ -56,56 +56,56 @@ def map_of(records: list[Record], last: int | None, data: DataOfRuns) -> RunsMap
     if not recorded:
         raise InputError("none of its finished runs has a cartography_train.parquet, which the callback DataCartography writes.")
     items, runs = zip(*(read_run(record.folder, SPLIT) for record in recorded), strict=True)
-    common, found = map_across_runs(items, runs, last)
+    common, result = map_across_runs(items, runs, last)
     source = data.of(recorded[0].config)
     check_of_data(common, None, source, recorded[0].folder)
     if not source.same_items and len(recorded) > 1:
         raise InputError(f"every seed of {type(source).__name__} draws other items, so that its runs have no map in common.")
     uncertainties = {name: values[common] for name, values in source.human_uncertainties().items()}
-    return RunsMap(found, source.annotator_votes.unanimous[common], uncertainties, len(recorded))
+    return RunsMap(result, source.annotator_votes.unanimous[common], uncertainties, len(recorded))
 
 
 def maps_listing(spec: FigureSpec, maps: dict[Any, RunsMap], records: list[Record], section: Section) -> Listing:
     """Mean coordinates by level and stratum, how much of the variability lies between seeds, and correlations with each human uncertainty."""
     rows = []
-    for level, found in maps.items():
+    for level, result in maps.items():
         for stratum, name in STRATA.items():
-            mask = found.mask(stratum)
+            mask = result.mask(stratum)
             row = {"target": "all" if level is ABSENT else section.label(level), "stratum": name, "items": int(mask.sum())}
-            rows.append(row | _means(found.found, mask))
-        row = {"target": rows[-1]["target"], "stratum": "all", "items": len(found.unanimous)}
-        rows.append(row | _means(found.found, np.ones_like(found.unanimous)))
-        for uncertainty in found.uncertainties:
+            rows.append(row | _means(result.found, mask))
+        row = {"target": rows[-1]["target"], "stratum": "all", "items": len(result.unanimous)}
+        rows.append(row | _means(result.found, np.ones_like(result.unanimous)))
+        for uncertainty in result.uncertainties:
             key = _key(uncertainty)
             for coordinate in ("confidence", "variability"):
-                rows[-1][f"{coordinate}_and_{key}"] = found.correlation(coordinate, uncertainty)
+                rows[-1][f"{coordinate}_and_{key}"] = result.correlation(coordinate, uncertainty)
     columns = dict.fromkeys(column for row in rows for column in row)
     rows = [{column: row.get(column, float("nan")) for column in columns} for row in rows]
-    names = {_key(name): name for found in maps.values() for name in found.uncertainties}
+    names = {_key(name): name for result in maps.values() for name in result.uncertainties}
     shown = {"target": "", "stratum": "stratum", "items": "items", "confidence": "mean confidence", "variability": "mean variability"}
     shown["between"] = "share of variability² between seeds"
     for key, name in names.items():
         shown |= {f"{short}_and_{key}": f"Spearman of {short} and {name}" for short in ("confidence", "variability")}
-    said = [*notices(records, section.scale), *maps_caption(spec, maps)]
-    return Listing(f"{spec.name}-maps", f"{spec.title}: coordinates and correlations", said, shown, rows)
+    messages = [*notices(records, section.scale), *maps_caption(spec, maps)]
+    return Listing(f"{spec.name}-maps", f"{spec.title}: coordinates and correlations", messages, shown, rows)
 
 
 def maps_caption(spec: FigureSpec, maps: dict[Any, RunsMap]) -> list[str]:
     when = f"the last {spec.last} epochs" if spec.last else "all epochs"
     uncertainty = next(iter(next(iter(maps.values())).uncertainties))
     return [
-        f"Each dot is a training item, over {when} of {seeds_of({found.runs for found in maps.values()})} together: the mean (confidence) and the SD "
+        f"Each dot is a training item, over {when} of {seeds_of({result.runs for result in maps.values()})} together: the mean (confidence) and the SD "
         "(variability) of the probability of the class that is likeliest in the labels trained on.",
         f"Colour: people's {uncertainty}. Strata are by people's labels: NoHLV is unanimous. The margins show how items are spread.",
     ]
 
 
-def _means(found: DataMap, mask: np.ndarray) -> dict[str, float]:
+def _means(result: DataMap, mask: np.ndarray) -> dict[str, float]:
     if not mask.any():
         return dict.fromkeys(("confidence", "variability", "between"), float("nan"))
-    squared = (found.variability[mask] ** 2).mean()
-    between = float((found.between_runs[mask] ** 2).mean() / squared) if squared else float("nan")
-    return {"confidence": float(found.confidence[mask].mean()), "variability": float(found.variability[mask].mean()), "between": between}
+    squared = (result.variability[mask] ** 2).mean()
+    between = float((result.between_runs[mask] ** 2).mean() / squared) if squared else float("nan")
+    return {"confidence": float(result.confidence[mask].mean()), "variability": float(result.variability[mask].mean()), "between": between}
 
 
 def _key(name: str) -> str:

@@ -40,5 +40,5 @@ def draw_entropy_histogram(spec: FigureSpec, records: list[Record], section: Sec
         tallest = max(tallest, float(share.max()))
     for axes in places:
         axes.set_ylim(0, 1.05 * tallest)
-    said = "Entropy of each item's votes, divided by that of an even spread over all classes; all items of a dataset. Dashed: the mean."
-    return figure, [said, *absent]
+    message = "Entropy of each item's votes, divided by that of an even spread over all classes; all items of a dataset. Dashed: the mean."
+    return figure, [message, *absent]

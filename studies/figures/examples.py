@@ -74,7 +74,7 @@ def _first_seed(spec: FigureSpec, records: list[Record], paired: list[str]) -> d
     for record in records:
         if (record.folder / "predictions.parquet").is_file():
             units.setdefault(tuple(record.factors.get(factor) for factor in paired), {})[record.factors[spec.rows]] = record
-    whole = next((found for found in units.values() if len(found) == len(levels)), None)
+    whole = next((result for result in units.values() if len(result) == len(levels)), None)
     if whole is None:
         raise InputError(f"no seed has a predictions.parquet, which cli.py predict writes, of each of {', '.join(map(str, levels))}.")
     return {level: whole[level] for level in levels}

@@ -40,13 +40,13 @@ def draw_examples(spec: FigureSpec, examples: list[Example], section: Section) -
             _draw_bars(axes, probs.numpy(), example.class_names if place == 0 else None, color)
             axes.set_title("\n".join(filter(None, (as_typed(name, width=int(13 * left)), note or " "))), fontsize=8)
             axes.set_xlabel("share of votes" if place == 0 else "probability", fontsize=8)
-    said = [
+    messages = [
         f"Chosen by rule, not by hand: {RULES_IN_WORDS[spec.choose]}; ties go to the item that comes first.",
         "Bars: annotators' distribution, then each model's, of the first seed that has all of them. KL: of annotators' distribution to the model's, in nats.",
     ]
     if cut:
-        said.append(f"Cut to what fits (marked …): {cut} text{'s' * (cut > 1)}.")
-    return figure, said
+        messages.append(f"Cut to what fits (marked …): {cut} text{'s' * (cut > 1)}.")
+    return figure, messages
 
 
 def row_height(example: Example) -> float:

@@ -38,19 +38,19 @@ def draw_figure(
         return None, ["Not drawn: none of its runs is finished."]
     with matplotlib.rc_context(LOOK):
         if spec.kind == "history":
-            figure, said = draw_history(spec, records, section)
+            figure, messages = draw_history(spec, records, section)
         elif spec.kind == "entropy_histogram":
-            figure, said = draw_entropy_histogram(spec, records, section, data)
+            figure, messages = draw_entropy_histogram(spec, records, section, data)
         elif spec.kind == "examples":
             examples, absent = find_examples(spec, records, paired, data)
-            figure, said = draw_examples(spec, examples, section) if examples else (None, [])
-            said += absent
+            figure, messages = draw_examples(spec, examples, section) if examples else (None, [])
+            messages += absent
         else:
             figure, note = {"points": _points, "lines": _lines, "curves": _curves}[spec.kind](spec, records, section, paired)
-            said = [note] if note else []
+            messages = [note] if note else []
         if figure:
             add_title(figure, spec, records)
-    return figure, said
+    return figure, messages
 
 
 def add_title(figure: Figure, spec: FigureSpec, records: list[Record]) -> None:
@@ -91,17 +91,17 @@ def _draw_seeds(axes: Axes, seeds: np.ndarray, place: int) -> None:
 def _lines(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> tuple[Figure | None, str]:
     """The mean over seeds against a number, one line per level of another factor, with a band of one SD; one panel per metric."""
     levels, lines = sorted(spec.levels[spec.x]), spec.levels[spec.lines]
-    found = {
+    result = {
         (metric, line): {x: summary(v) for x in levels if len(v := _finite(records, metric, {spec.lines: line, spec.x: x}, paired))}
         for metric in spec.metrics
         for line in lines
     }
-    if not any(found.values()):
+    if not any(result.values()):
         return None, f"Not drawn: no finished run has {', '.join(spec.metrics)}."
     figure, places = panels(len(spec.metrics), 3.1 + 0.09 * len(lines))
     for axes, metric in zip(places, spec.metrics, strict=True):
         for place, line in enumerate(lines):
-            summaries = found[metric, line]
+            summaries = result[metric, line]
             x, mean = np.array(list(summaries)), np.array([s.mean for s in summaries.values()])
             sd = np.nan_to_num([s.sd for s in summaries.values()])
             style = line_style(place)
@@ -115,7 +115,7 @@ def _lines(spec: FigureSpec, records: list[Record], section: Section, paired: li
             axes.xaxis.set_minor_locator(NullLocator())
         axes.set(xlabel=as_typed(factor_name(spec.x)), ylabel=_axis(metric, spec))
     shared_legend(figure, max(places, key=lambda axes: len(axes.get_lines())))
-    return figure, _note_missing([line for line in lines if not any(found[metric, line] for metric in spec.metrics)], section)
+    return figure, _note_missing([line for line in lines if not any(result[metric, line] for metric in spec.metrics)], section)
 
 
 def _curves(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> tuple[Figure | None, str]:

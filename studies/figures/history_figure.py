@@ -40,8 +40,8 @@ class Panel:
 
     @cached_property
     def curves(self) -> dict[Any, Curve]:
-        found = {line: curve_of(epochs, self.metric) for line, epochs in self.histories.items()}
-        return {line: curve for line, curve in found.items() if len(curve[0])}
+        result = {line: curve_of(epochs, self.metric) for line, epochs in self.histories.items()}
+        return {line: curve for line, curve in result.items() if len(curve[0])}
 
 
 def draw_history(spec: FigureSpec, records: list[Record], section: Section) -> tuple[Figure | None, list[str]]:
@@ -59,18 +59,18 @@ def draw_history(spec: FigureSpec, records: list[Record], section: Section) -> t
     several = len(spec.metrics) > 1 and bool(spec.panels)
     height = 3.1 + 0.09 * len(spec.levels[spec.lines]) - 0.5 * (len(shown) > 1)
     figure, places = panels(len(shown), height, across=len(spec.panel_levels) if several else 3)
-    said = _about_lines([epochs for histories in by_level.values() for epochs in histories.values() if epochs], spec.metrics)
+    messages = _about_lines([epochs for histories in by_level.values() for epochs in histories.values() if epochs], spec.metrics)
     marks = []
     for place, (axes, panel) in enumerate(zip(places, shown, strict=True)):
         drawn, marked = _draw_panel(axes, panel, spec, section)
-        said, marks = said + drawn, marks + marked
+        messages, marks = messages + drawn, marks + marked
         axes.set_xlabel("epoch (the first is 0)")
         if not several or place % len(spec.panel_levels) == 0:  # a row of panels is of one column of the histories
             axes.set_ylabel(wrapped(as_typed(column_name(panel.metric), TITLE), 36 if len(shown) == 1 else 22))
     shared_legend(figure, max(places, key=lambda axes: len(axes.get_legend_handles_labels()[1])))
     if marks:
-        said.append(f"Stars and circles: mean epoch of the best soft NLL, and of the first within 5 % of it: {'; '.join(marks)}.")
-    return figure, said
+        messages.append(f"Stars and circles: mean epoch of the best soft NLL, and of the first within 5 % of it: {'; '.join(marks)}.")
+    return figure, messages
 
 
 def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) -> tuple[list[str], list[str]]:
@@ -100,19 +100,19 @@ def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) ->
     if panel.level is not ABSENT:
         axes.set_title(as_typed(section.label(panel.level)))
     cut = 0.0 if panel.logarithmic else first_epochs_cut(axes, panel.curves)
-    said = [f"{at}The first epochs go beyond the axis, up to {cut:.3g}."] if cut else []
+    messages = [f"{at}The first epochs go beyond the axis, up to {cut:.3g}."] if cut else []
     absent = [section.label(line) for line in panel.histories if line not in panel.curves]
-    return said + ([f"{at}Nothing to draw yet for {', '.join(absent)}."] if absent else []), [at + ", ".join(marks)] * bool(marks)
+    return messages + ([f"{at}Nothing to draw yet for {', '.join(absent)}."] if absent else []), [at + ", ".join(marks)] * bool(marks)
 
 
 def _about_lines(histories: list[list[Epochs]], metrics: Sequence[str]) -> list[str]:
     """How many seeds lines are means of, what bands are, and whether runs were equally long."""
     seeds = seeds_of({len(epochs) for epochs in histories})
     bands = [name for logarithmic, name in BANDS.items() if any(is_logarithmic(metric) == logarithmic for metric in metrics)]
-    said = [f"Lines: mean over {seeds}; bands: {'; '.join(bands)}."]
+    messages = [f"Lines: mean over {seeds}; bands: {'; '.join(bands)}."]
     if len({len(rows) for epochs in histories for rows in epochs}) > 1:
-        said.append("Runs differ in length; an epoch's mean is over the runs that reached it.")
-    return said
+        messages.append("Runs differ in length; an epoch's mean is over the runs that reached it.")
+    return messages
 
 
 def first_epochs_cut(axes: Axes, curves: dict[Any, Curve]) -> float:
@@ -141,9 +141,9 @@ def curve_of(histories: list[Epochs], column: str) -> Curve:
     >>> [values.round(3).tolist() for values in curve_of(runs, "lr")]
     [[0, 1], [2.0, 4.0], [0.586, 4.0], [3.414, 4.0]]
     """
-    found = [{int(row["epoch"]): row[column] for row in rows if abs(row.get(column, math.nan)) < LARGEST} for rows in histories]
-    epochs = np.array(sorted({epoch for run in found for epoch in run}), dtype=int)
-    table = np.array([[run.get(int(epoch), math.nan) for epoch in epochs] for run in found]).reshape(len(found), len(epochs))
+    result = [{int(row["epoch"]): row[column] for row in rows if abs(row.get(column, math.nan)) < LARGEST} for rows in histories]
+    epochs = np.array(sorted({epoch for run in result for epoch in run}), dtype=int)
+    table = np.array([[run.get(int(epoch), math.nan) for epoch in epochs] for run in result]).reshape(len(result), len(epochs))
     number = np.isfinite(table).sum(0)
     mean = np.nansum(table, axis=0) / np.maximum(number, 1)
     if is_logarithmic(column) and len(epochs):
@@ -168,17 +168,17 @@ def column_name(column: str) -> str:
         return f"JS divergence from the epoch before, {STRATA[name][0]} (nats)"
     if column in (named := {"train/loss": "Training loss", "val/loss": "Validation loss (nats)", "lr": "Learning rate"}):
         return named[column]
-    found = measure(name)
-    title = found.name if found.name[1:2].isupper() else found.name[:1].lower() + found.name[1:]  # an abbreviation stays as it is
+    result = measure(name)
+    title = result.name if result.name[1:2].isupper() else result.name[:1].lower() + result.name[1:]  # an abbreviation stays as it is
     splits = {"train": "Training items: ", "val": "Validation ", "test": "Test "}  # the first is no loss of training
-    return f"{splits[split]}{title}{f' ({found.unit})' if found.unit else ''}" if split in splits else column
+    return f"{splits[split]}{title}{f' ({result.unit})' if result.unit else ''}" if split in splits else column
 
 
 def _histories(spec: FigureSpec, records: list[Record], panel: Any) -> dict[Any, list[Epochs]]:
-    found: dict[Any, list[Epochs]] = {line: [] for line in spec.levels[spec.lines]}
+    result: dict[Any, list[Epochs]] = {line: [] for line in spec.levels[spec.lines]}
     for record in records:
         if panel is ABSENT or record.factors[spec.panels] == panel:
             rows = read_history(record.folder)
             if rows:
-                found[record.factors[spec.lines]].append(rows)
-    return found
+                result[record.factors[spec.lines]].append(rows)
+    return result

@@ -47,13 +47,13 @@ def drawn(
     listings = listings or []
     try:
         with matplotlib.rc_context(LOOK):
-            figure, said = draw()
+            figure, messages = draw()
         files = (render(figure, "svg"), render(figure, "png")) if figure else (b"", b"")
     except InputError:
         raise
     except Exception as error:
         return RenderedFigure(spec, None, [*caption, f"Not drawn: {reason(error)}"], listings)
-    return RenderedFigure(spec, figure, [*caption, *said], listings, *files)
+    return RenderedFigure(spec, figure, [*caption, *messages], listings, *files)
 
 
 def drawn_figure(
@@ -90,21 +90,21 @@ def _drawn_maps(spec: FigureSpec, records: list[Record], section: Section, capti
 
 
 def drawn_comparison(
-    spec: ComparisonSpec, found: Comparison | str, notes: list[str], records: list[Record], section: Section
+    spec: ComparisonSpec, result: Comparison | str, notes: list[str], records: list[Record], section: Section
 ) -> list[RenderedFigure]:
     """Its figures; the last one brings the table of all numbers along."""
     caption = [*notices(records, section.scale), *notes]
-    if isinstance(found, str):
-        return [RenderedFigure(FigureSpec(spec.name, spec.title), None, [*caption, f"Not drawn: {found}."])]
+    if isinstance(result, str):
+        return [RenderedFigure(FigureSpec(spec.name, spec.title), None, [*caption, f"Not drawn: {result}."])]
     figures = []
     for kind, name in KINDS.items():
-        listings = [comparison_listing(spec, found, section, caption)] if kind == list(KINDS)[-1] else []
+        listings = [comparison_listing(spec, result, section, caption)] if kind == list(KINDS)[-1] else []
         of_kind = FigureSpec(f"{spec.name}-{kind}", f"{spec.title}: {name}", kind=kind)
         fact = published_fact((spec.published or {}).get(kind, ""))
 
         def draw(kind: str = kind, fact: list[str] = fact) -> tuple[Figure | None, list[str]]:
-            figure, note = draw_comparison(kind, found, section)
-            return figure, [note or found.probe_set, *fact]
+            figure, note = draw_comparison(kind, result, section)
+            return figure, [note or result.probe_set, *fact]
 
         figures.append(drawn(of_kind, draw, caption, listings))
     return figures

@@ -20,21 +20,21 @@ Label = Callable[[Any], str]
 
 def draw_barriers(comparison: Comparison, label: Label = str) -> Figure | None:
     """The loss between two methods of one seed: thin lines are seeds, thick ones their mean. None where no methods share a seed."""
-    found = {
+    result = {
         pair: lines
         for pair in combinations(comparison.methods, 2)
         if (lines := [line for line in comparison.lines if line.methods == pair])
     }
-    if not found:
+    if not result:
         return None
     with matplotlib.rc_context(LOOK):
-        across = min(len(found), 2)
-        down = -(-len(found) // across)
+        across = min(len(result), 2)
+        down = -(-len(result) // across)
         figure = Figure(figsize=(WIDTH if across == 1 else 7.2, 0.7 + 2.9 * down), layout="constrained")
         grid = figure.subplots(down, across, squeeze=False)
-        for axes in grid.flat[len(found) :]:
+        for axes in grid.flat[len(result) :]:
             axes.set_axis_off()
-        for axes, (pair, lines) in zip(grid.flat, found.items(), strict=False):
+        for axes, (pair, lines) in zip(grid.flat, result.items(), strict=False):
             _draw_lines(axes, lines)
             axes.set_title(f"{as_typed(label(pair[0]))} (0) to {as_typed(label(pair[1]))} (1)")  # too long for the axis where names are
             axes.set_xlabel("share of the way")
@@ -46,14 +46,14 @@ def draw_barriers(comparison: Comparison, label: Label = str) -> Figure | None:
 
 def _draw_lines(axes: Axes, lines: list[PairLine]) -> None:
     for curve, height, name, color, style in CURVES:
-        losses = [values for found in lines if (values := getattr(found.line, curve)) is not None]
+        losses = [values for result in lines if (values := getattr(result.line, curve)) is not None]
         if not losses:
             continue
         alphas = lines[0].line.alphas
         axes.plot(alphas, np.transpose(losses), style, color=color, linewidth=0.7, alpha=0.45)
-        barrier = np.mean([getattr(found.line, height) for found in lines])
-        said = f"{name}: mean barrier {barrier:.3f} over {len(losses)} seed{'s' * (len(losses) > 1)}"
-        axes.plot(alphas, np.mean(losses, axis=0), style, color=color, linewidth=2.2, label=said)
+        barrier = np.mean([getattr(result.line, height) for result in lines])
+        message = f"{name}: mean barrier {barrier:.3f} over {len(losses)} seed{'s' * (len(losses) > 1)}"
+        axes.plot(alphas, np.mean(losses, axis=0), style, color=color, linewidth=2.2, label=message)
     axes.set(xlim=(0, 1), ylim=(0, 1.05 * axes.get_ylim()[1]))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.19), frameon=False)
 

@@ -19,12 +19,12 @@ DISTANCES = {
 }
 
 
-def draw_target_error(spec: FigureSpec, found: TargetError, section: Section) -> Figure:
+def draw_target_error(spec: FigureSpec, result: TargetError, section: Section) -> Figure:
     """One panel per number of votes, one line per delivery; a bin stands at the mean distance of its items."""
     figure, places = panels(len(spec.panel_levels), 3.3, across=2)
     for axes, panel in zip(places, spec.panel_levels, strict=True):
         axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=0)
-        by_method = found.bins(panel, spec.bins)
+        by_method = result.bins(panel, spec.bins)
         for place, method in enumerate(spec.levels[spec.rows]):  # the reference has its colour in other figures, so it is counted here
             bins = by_method.get(method, [])
             if not bins:
@@ -40,13 +40,13 @@ def draw_target_error(spec: FigureSpec, found: TargetError, section: Section) ->
     return figure
 
 
-def target_error_caption(spec: FigureSpec, found: TargetError, section: Section) -> list[str]:
+def target_error_caption(spec: FigureSpec, result: TargetError, section: Section) -> list[str]:
     """What is drawn, on which items, and the correlations by delivery."""
-    fewest, most = min(found.items), max(found.items)
+    fewest, most = min(result.items), max(result.items)
     number = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
     high = f" whose annotators' entropy reaches its {spec.quantile:g} quantile" if spec.items == "high" else ""
     reference = section.label(spec.reference)
-    said = [
+    messages = [
         f"Gain: soft NLL of {reference} minus that of each delivery of the same seed and votes, against all votes of an item; above 0, the delivery is better.",
         f"On the {number} training items of each seed{high}, because only training items have a sparse target.",
         f"Points: items whose sparse target has no error (at 0), then up to {spec.bins} bins that hold equally many items, each at its mean distance; "
@@ -55,28 +55,28 @@ def target_error_caption(spec: FigureSpec, found: TargetError, section: Section)
     ]
     correlations = []
     for method in [level for level in spec.levels[spec.rows] if level != spec.reference]:
-        values = [v for panel in spec.panel_levels for v in found.spearman(method, panel).values() if not np.isnan(v)]
+        values = [v for panel in spec.panel_levels for v in result.spearman(method, panel).values() if not np.isnan(v)]
         if values:
             correlations.append(f"{section.label(method)} {np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})")
     over = "seeds and panels" if len(spec.panel_levels) > 1 else "seeds"
     if correlations:
-        said.append(f"Spearman correlation of distance and gain over items, mean and range over {over}: {', '.join(correlations)}.")
-    if found.used < found.runs:
-        said.append(f"From the {found.used} of {found.runs} runs that have a predictions.parquet.")
-    return said
+        messages.append(f"Spearman correlation of distance and gain over items, mean and range over {over}: {', '.join(correlations)}.")
+    if result.used < result.runs:
+        messages.append(f"From the {result.used} of {result.runs} runs that have a predictions.parquet.")
+    return messages
 
 
-def target_error_listings(spec: FigureSpec, found: TargetError, section: Section, notices: list[str]) -> list[Listing]:
+def target_error_listings(spec: FigureSpec, result: TargetError, section: Section, notices: list[str]) -> list[Listing]:
     """The correlations, delivery by delivery, and the points of the figure."""
     panel_name = factor_name(spec.panels) if spec.panels else ""
     correlations, points = [], []
-    for (method, panel), _ in found.cells.items():
-        values = np.array([v for v in found.spearman(method, panel).values() if not np.isnan(v)])
+    for (method, panel), _ in result.cells.items():
+        values = np.array([v for v in result.spearman(method, panel).values() if not np.isnan(v)])
         if len(values):
             numbers = {"mean": float(values.mean()), "lowest": float(values.min()), "highest": float(values.max()), "seeds": len(values)}
             correlations.append(_place(spec, method, panel, section) | numbers)
     for panel in spec.panel_levels:
-        for method, bins in found.bins(panel, spec.bins).items():
+        for method, bins in result.bins(panel, spec.bins).items():
             points += [_place(spec, method, panel, section) | vars(b) for b in bins]
     who = {"delivery": factor_name(spec.rows)} | ({"panel": panel_name} if spec.panels else {})
     caption = [

@@ -21,15 +21,15 @@ def begun_jobs(folder: Path, cells: Sequence[Run], runs: Path) -> list[Job]:
     changed and changed back, one with a saved state counts before others, and one of more runs before smaller ones.
     """
     present = {run.name: run for run in cells}
-    found = []
+    result = []
     for path in sorted(folder.glob("*.json")):
         job = _described(read_json(path), present)
         if job and job.name == path.stem:
             saved = _has_state(job, path.with_suffix(".pt"), runs)
             if saved or (job.packed and any(has_ended(run.folder(runs)) for run in job.runs)):
-                found.append((not saved, -len(job.runs), job.name, job))
+                result.append((not saved, -len(job.runs), job.name, job))
     kept: dict[str, Job] = {}  # by the runs of each
-    for *_, job in sorted(found):
+    for *_, job in sorted(result):
         if kept.keys().isdisjoint(run.name for run in job.runs):
             kept |= dict.fromkeys((run.name for run in job.runs), job)
     return list({job.name: job for job in kept.values()}.values())

@@ -42,12 +42,12 @@ class JobServer:
         self._said += self._process.stdout.read() or b""
         *lines, self._said = self._said.split(b"\n")
         pairs = (line.decode().split(" ", 1) for line in lines)
-        found = {Path(path): int(code) for code, path in pairs}
+        result = {Path(path): int(code) for code, path in pairs}
         if died is not None:
-            found |= dict.fromkeys(self._going - found.keys(), died or 1)
+            result |= dict.fromkeys(self._going - result.keys(), died or 1)
             self.kill()
-        self._going -= found.keys()
-        return found
+        self._going -= result.keys()
+        return result
 
     def kill(self) -> None:
         """Stop the server and all jobs at once."""

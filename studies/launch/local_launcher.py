@@ -89,5 +89,5 @@ def _failure(job: Job, path: Path, code: int) -> str:
     log = path.with_suffix(".log")
     text = log.read_text(errors="replace") if log.exists() else ""
     lines = [line for line in text.splitlines() if line.strip()]
-    said = os.strerror(code) if code == errno.ENOSPC else lines[-1] if lines else "no output"
-    return f"{job.name} ({len(job.runs)} run(s)) ended with code {code}: {said} [log: {log}]"
+    message = os.strerror(code) if code == errno.ENOSPC else lines[-1] if lines else "no output"
+    return f"{job.name} ({len(job.runs)} run(s)) ended with code {code}: {message} [log: {log}]"

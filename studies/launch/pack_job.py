@@ -165,8 +165,8 @@ def followed_strata(config: dict[str, Any], data: VoteDataModule) -> dict[str, T
 
 def scored_splits(config: dict[str, Any]) -> tuple[str, ...]:
     """The splits besides validation that EpochScores, where a run has it, follows."""
-    found = [build(callback) for callback in config["trainer"].get("callbacks") or [] if issubclass(class_of(callback), EpochScores)]
-    return found[0].splits if found else ()
+    result = [build(callback) for callback in config["trainer"].get("callbacks") or [] if issubclass(class_of(callback), EpochScores)]
+    return result[0].splits if result else ()
 
 
 def cartographies(config: dict[str, Any]) -> list[DataCartography]:
@@ -192,8 +192,8 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     write_training(folder, record)
     about = describe_run(data, delivery, votes_per_item, network, folder, checkpoint, targets)
     metrics = every_metric("")
-    probs, people, _ = predictions(member.classifier, data, data.corpus.splits["test"])
-    for batch in zip(probs.split(data.batch_size), people.split(data.batch_size), strict=True):
+    probs, annotator_probs, _ = predictions(member.classifier, data, data.corpus.splits["test"])
+    for batch in zip(probs.split(data.batch_size), annotator_probs.split(data.batch_size), strict=True):
         metrics.update(*batch)  # in the batches of a solo run, for the same sums to the last bit
     if predict:
         write_predictions(folder, *predictions(member.classifier, data, np.arange(len(data.corpus.votes))), data.corpus.splits)

@@ -66,14 +66,14 @@ def data_places(data: dict[str, Any], folder: Path) -> dict[str, str]:
         return any(os.path.exists(os.path.join(root, name)) for name in named) if named else holds_files(root)
 
     fits = {"root": holds_data, "cache": holds_files}
-    found = {}
+    result = {}
     for option, fit in fits.items():
         written = arguments.get(option)
         if isinstance(written, str) and (named or os.path.normpath(written) != "."):  # any folder has itself, which says nothing
             place = find(written, folder, fit)
             if place is not None and place != written:
-                found[option] = place
-    return found
+                result[option] = place
+    return result
 
 
 def holds_files(folder: str) -> bool:

@@ -16,12 +16,12 @@ def published(kind: Literal["tables", "facts"]) -> dict[str, dict[str, Any]]:
     >>> published("facts")["basins.loss_barrier"]["values"]
     {'mean': 2.05}
     """
-    found = {}
+    result = {}
     for path in sorted(PUBLISHED.glob("*.yaml")):
         content = yaml.safe_load(path.read_text())
         paper = {name: content[name] for name in ("paper", "source", "setting")}
-        found |= {f"{path.stem}.{name}": {**paper, **entry} for name, entry in (content.get(kind) or {}).items()}
-    return found
+        result |= {f"{path.stem}.{name}": {**paper, **entry} for name, entry in (content.get(kind) or {}).items()}
+    return result
 
 
 def published_fact(name: str) -> list[str]:

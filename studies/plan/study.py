@@ -99,13 +99,13 @@ class Study:
 
     def runs(self) -> list[Run]:
         """Every distinct run of the grids, in the order of the YAML. Those of selections depend on these."""
-        found: dict[str, Run] = {}
+        result: dict[str, Run] = {}
         for grid in self.grids:
             for name, config, levels in self._cells(grid, self.grids[grid]):
-                run = found.setdefault(name, Run(name, config, {}))
+                run = result.setdefault(name, Run(name, config, {}))
                 run.merge_callbacks(config, self.path)
                 run.factors[grid] = levels
-        return list(found.values())
+        return list(result.values())
 
     def rerun_cells(self, selection: Selection, winner: Run):
         """The runs that a winning cell is run again as: name, config, and levels of the selection's own factors."""
@@ -193,13 +193,13 @@ def _read(path: Path) -> Any:
         if not isinstance(content, dict) or "extends" not in content:
             return reduce(merged, reversed(contents))
         named = str(content.pop("extends"))
-        found = find_file(named, path.parent)
-        if found is None:
+        result = find_file(named, path.parent)
+        if result is None:
             raise InputError(f"{named}, which {path} extends, cannot be read as a study: {absence(path.parent)}.")
-        if os.path.realpath(found) in known:
-            raise InputError(f"{path} extends {found}, which extends it in turn; one of them must stand alone.")
-        known.add(os.path.realpath(found))
-        path, by = Path(found), f", which {path} extends,"
+        if os.path.realpath(result) in known:
+            raise InputError(f"{path} extends {result}, which extends it in turn; one of them must stand alone.")
+        known.add(os.path.realpath(result))
+        path, by = Path(result), f", which {path} extends,"
 
 
 def merged(base: Any, changes: Any) -> Any:

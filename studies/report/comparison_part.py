@@ -11,19 +11,19 @@ KINDS = {"barrier": "loss barrier", "cka": "CKA", "grad_cam": "Grad-CAM stabilit
 SEEDS = {"same": "the same", "different": "different", "all": "all"}
 
 
-def draw_comparison(kind: str, found: Comparison, section: Section) -> tuple[Figure | None, str]:
+def draw_comparison(kind: str, result: Comparison, section: Section) -> tuple[Figure | None, str]:
     """One of the figures, or why there is none."""
-    figure = draw_barriers(found, section.label) if kind == "barrier" else draw_similarities(found, kind, section.label)
+    figure = draw_barriers(result, section.label) if kind == "barrier" else draw_similarities(result, kind, section.label)
     if figure:
         return figure, ""
     if kind == "barrier":
         return None, "Not drawn: no seed has runs of two methods."
-    if not any(value.measure == kind for value in found.values):
-        return None, f"Not drawn: {found.network} has no layer that gives maps."
+    if not any(value.measure == kind for value in result.values):
+        return None, f"Not drawn: {result.network} has no layer that gives maps."
     return None, "Not drawn: it is not defined for any two runs."
 
 
-def comparison_listing(spec: ComparisonSpec, found: Comparison, section: Section, caption: list[str]) -> Listing:
+def comparison_listing(spec: ComparisonSpec, result: Comparison, section: Section, caption: list[str]) -> Listing:
     """Every mean over pairs of runs, with how many pairs and items are behind it."""
     rows = [
         {
@@ -39,7 +39,7 @@ def comparison_listing(spec: ComparisonSpec, found: Comparison, section: Section
             "items": span(row.items),
             "items_left_out": row.left_out,
         }
-        for row in found.rows
+        for row in result.rows
     ]
     shown = {
         "measure": "measure",
@@ -50,5 +50,5 @@ def comparison_listing(spec: ComparisonSpec, found: Comparison, section: Section
         "pairs": "pairs",
         "items": "items",
     }
-    said = [*caption, found.probe_set, f"High entropy: from the {found.quantile:g} quantile on.", *found.notes]
-    return Listing(spec.name, f"{spec.title}: all numbers", said, shown, rows)
+    messages = [*caption, result.probe_set, f"High entropy: from the {result.quantile:g} quantile on.", *result.notes]
+    return Listing(spec.name, f"{spec.title}: all numbers", messages, shown, rows)

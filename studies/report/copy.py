@@ -125,16 +125,20 @@ def _readme(report: "Report", out: Path) -> str:
     if report.claims_listing:
         words = [summary_line(report.claims), *outcomes_in_words(report.claims)]
         parts.append(" ".join([*map(markdown_text, words), "See [claims](#claims)."]))
-    said = ". ".join([finished_line(collection), *undefined_lines(report)])
-    parts.append(markdown_text(f"{said}. {_versions(report)}"))
+    message = ". ".join([finished_line(collection), *undefined_lines(report)])
+    parts.append(markdown_text(f"{message}. {_versions(report)}"))
     path, runs = _as_given(study.path), "RUNS" if report.runs.is_absolute() and not is_default(report.runs) else report.runs
     commands = [typed_command("run", path, runs), typed_command("report", path, runs, "--copy", _as_given(out))]
     parts.append("\n".join(["How it was produced:", "", *(f"    {command}" for command in commands)]))
     parts += [part for listing in (*report.datasets, *report.selections) for part in _listing(listing)]
     for table in report.tables:
         body = to_markdown(table, section).split("\n\n", 2)[2].strip()
-        said = markdown_text(" ".join(table_caption(table, section)))
-        parts += [f"## {markdown_text(table.spec.title)}", body, f"{said} As CSV: [{table.spec.name}.csv](tables/{table.spec.name}.csv)."]
+        message = markdown_text(" ".join(table_caption(table, section)))
+        parts += [
+            f"## {markdown_text(table.spec.title)}",
+            body,
+            f"{message} As CSV: [{table.spec.name}.csv](tables/{table.spec.name}.csv).",
+        ]
     parts += [part for listing in report.changes for part in _listing(listing)]
     for drawn in report.figures:
         parts += _figure(drawn)
@@ -169,8 +173,8 @@ def _shows_items(drawn: "RenderedFigure") -> bool:
 
 
 def _versions(report: "Report") -> str:
-    found = {json.dumps(record.results.get("versions", {})) for record in report.collection.finished.values()}
-    listed = [", ".join(f"{name} {number}" for name, number in json.loads(text).items()) for text in sorted(found)]
+    result = {json.dumps(record.results.get("versions", {})) for record in report.collection.finished.values()}
+    listed = [", ".join(f"{name} {number}" for name, number in json.loads(text).items()) for text in sorted(result)]
     return f"Versions: {'; and in other runs: '.join(listed)}." if listed else ""
 
 

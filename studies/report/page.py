@@ -102,8 +102,8 @@ def _listing(listing: Listing) -> str:
 def notes_of_runs(collection: Collection) -> list[str]:
     """What the results of the finished runs say beside their numbers: each sentence once, with how many runs say it."""
     kept = (record.results.get("notes") for record in collection.finished.values())
-    found = Counter(note for notes in kept if isinstance(notes, list) for note in notes if isinstance(note, str))
-    return [f"{runs} run{'s' * (runs > 1)}: {note}" for note, runs in found.items()]
+    result = Counter(note for notes in kept if isinstance(notes, list) for note in notes if isinstance(note, str))
+    return [f"{runs} run{'s' * (runs > 1)}: {note}" for note, runs in result.items()]
 
 
 def common_options(collection: Collection) -> dict[str, Any]:
@@ -115,14 +115,14 @@ def common_options(collection: Collection) -> dict[str, Any]:
 
 def _versions(collection: Collection) -> str:
     """One line where all runs agree, and plain words where they do not."""
-    found = Counter(json.dumps(record.results.get("versions", {})) for record in collection.finished.values())
-    if not found:
+    result = Counter(json.dumps(record.results.get("versions", {})) for record in collection.finished.values())
+    if not result:
         return "<p>No run is finished, so there are no versions to name.</p>"
-    lines = [f"{', '.join(f'{name} {number}' for name, number in json.loads(text).items()) or 'not recorded'}" for text in found]
+    lines = [f"{', '.join(f'{name} {number}' for name, number in json.loads(text).items()) or 'not recorded'}" for text in result]
     if len(lines) == 1:
         return f"<p>Versions, the same in all runs: {html.escape(lines[0])}.</p>"
     listed = "".join(
-        f"<li>{runs} run{'s' * (runs > 1)}: {html.escape(line)}</li>" for line, runs in zip(lines, found.values(), strict=True)
+        f"<li>{runs} run{'s' * (runs > 1)}: {html.escape(line)}</li>" for line, runs in zip(lines, result.values(), strict=True)
     )
     return f'<p class="notice">Versions DIFFER between runs:</p><ul>{listed}</ul>'
 

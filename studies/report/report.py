@@ -158,6 +158,6 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
         figures += drawn_comparison(spec, comparisons[spec.name], notes, spec.select(records), section)
     measured = Measured(collection, study.paired, errors, comparisons, section.label)
     claims = [judge(claim, measured) for claim in section.claims]
-    said = notices(list(collection.finished.values()), section.scale)
-    selections = selection_listings(study, collection.stage, section, said)
+    message = notices(list(collection.finished.values()), section.scale)
+    selections = selection_listings(study, collection.stage, section, message)
     return Report(study, section, collection, tables, figures, claims, datasets, changes, selections, runs)

@@ -87,10 +87,10 @@ class TableSpec(Part):
         return (row[0], self.reference) if self.groups else self.reference
 
     def published_cell(self, row: Any, column: Any) -> dict[str, float]:
-        found = self.published_entry.get("cells", {})
+        result = self.published_entry.get("cells", {})
         for level in (*self.in_row(row).values(), column):
-            found = found.get(level, {})
-        return found
+            result = result.get(level, {})
+        return result
 
 
 @dataclass(frozen=True)

@@ -109,11 +109,11 @@ class _Reader:
 
     def _one_dataset_each(self, part: Part, factor: str, key: str) -> None:
         """Every level of the factor must be one dataset, whatever else its runs differ in."""
-        found: dict[Any, Any] = {}
+        result: dict[Any, Any] = {}
         for run in self.collection.planned:
             levels = run.factors.get(part.grid)
             if levels and all(levels[name] in chosen for name, chosen in part.where.items()):
-                items = found.setdefault(levels[factor], items_of(run))
+                items = result.setdefault(levels[factor], items_of(run))
                 if items != items_of(run):
                     self.checks.wrong(key, f"is {factor}, but runs at its level {levels[factor]} differ in their data; choose with where")
 
@@ -124,8 +124,8 @@ class _Reader:
         given = entry.keys() - {"kind", *(f.name for f in fields(Part) if f.name != "rows")}
         odd = sorted((kind.needed - given) | (given - kind.needed - kind.optional))
         if odd:
-            said = "is missing from" if odd[0] in kind.needed else "does not belong in"
-            checks.wrong(f"{key}.{odd[0]}", f"{said} a figure of kind {entry['kind']}")
+            message = "is missing from" if odd[0] in kind.needed else "does not belong in"
+            checks.wrong(f"{key}.{odd[0]}", f"{message} a figure of kind {entry['kind']}")
         if "metric" in entry:
             self._figure_metric(entry, f"{key}.metric")
         if "published" in entry:
@@ -207,10 +207,10 @@ class _Reader:
             return entry
         name, key = entry["published"], f"{key}.published"
         self.checks.one_of(name, published("tables"), key)
-        found = published("tables")[name]
-        if found.get("metric") != entry.get("metric"):
-            has = f"its columns are levels, of the metric {found['metric']}" if "metric" in found else "its columns are metrics"
+        result = published("tables")[name]
+        if result.get("metric") != entry.get("metric"):
+            has = f"its columns are levels, of the metric {result['metric']}" if "metric" in result else "its columns are metrics"
             self.checks.wrong(key, f"is {name}, which does not fit this table: {has}")
-        if ("groups" in found) != ("groups" in entry):
-            self.checks.wrong(key, f"is {name}, which does not fit this table: it has {'' if 'groups' in found else 'no '}groups")
-        return {**entry, "published_entry": found}
+        if ("groups" in result) != ("groups" in entry):
+            self.checks.wrong(key, f"is {name}, which does not fit this table: it has {'' if 'groups' in result else 'no '}groups")
+        return {**entry, "published_entry": result}

@@ -19,17 +19,17 @@ TESTS = {"wilcoxon": "paired Wilcoxon signed-rank test, exact", "t": "paired t-t
 def notices(records: list[Record], scale: str) -> list[str]:
     """What nobody may overlook: simulated annotators, a reduced scale, and the frozen model that the inputs were embedded with."""
     simulated = [r for r in records if r.results.get("simulated_annotators")]
-    found = []
+    result = []
     if simulated:
         datasets = ", ".join(sorted({str(r.results.get("dataset")) for r in simulated}))
         share = "" if len(simulated) == len(records) else f" in {len(simulated)} of {len(records)} runs"
-        found.append(f"SIMULATED annotators{share} ({datasets}): the votes were drawn by a program, not given by people.")
+        result.append(f"SIMULATED annotators{share} ({datasets}): the votes were drawn by a program, not given by people.")
     if scale:
-        found.append(f"REDUCED scale: {_sentence(scale)}")
+        result.append(f"REDUCED scale: {_sentence(scale)}")
     embedders = sorted({name for r in records if (name := r.results.get("embedder"))})
     if embedders:
-        found.append(f"Inputs are frozen embeddings: {'; '.join(embedders)}.")
-    return found
+        result.append(f"Inputs are frozen embeddings: {'; '.join(embedders)}.")
+    return result
 
 
 def simulated_mark(records: list[Record]) -> str:
@@ -54,24 +54,24 @@ def seeds_of(numbers: set[int]) -> str:
 def table_caption(table: Table, section: Section) -> list[str]:
     """The statistics of a table, sentence by sentence, after what nobody may overlook."""
     cells = list(table.cells.values())
-    said = notices(table.records, section.scale)
+    messages = notices(table.records, section.scale)
     numbers = {cell.summary.n if cell.summary else 0 for cell in cells}
     planned = f" (of {table.spec.planned_units} planned)" if min(numbers) < table.spec.planned_units else ""
     within = f" within each {factor_name(table.spec.groups)}" if table.spec.groups else ""
-    said.append(f"Mean ± SD over {seeds_of(numbers)}{planned}; the best mean of each column{within} is bold.")
+    messages.append(f"Mean ± SD over {seeds_of(numbers)}{planned}; the best mean of each column{within} is bold.")
     if table.spec.pivot:
-        said.append(f"Entries are {table.measure(table.columns[0]).axis}.")
+        messages.append(f"Entries are {table.measure(table.columns[0]).axis}.")
     elif in_nats := [table.measure(column).name for column in table.columns if table.measure(column).unit == "nats"]:
-        said.append(f"In nats: {', '.join(in_nats)}.")
+        messages.append(f"In nats: {', '.join(in_nats)}.")
     dropped = sum(cell.dropped for cell in cells)
     if dropped:
-        said.append(f"Left out because they are NaN or infinite: {dropped} value{'s' * (dropped > 1)}.")
+        messages.append(f"Left out because they are NaN or infinite: {dropped} value{'s' * (dropped > 1)}.")
     if table.spec.reference is not ABSENT:
-        said += _test_sentences(table, section)
+        messages += _test_sentences(table, section)
     entry = table.spec.published_entry
     if any(cell.published for cell in cells):
-        said.append(published_sentence(entry))
-    return said
+        messages.append(published_sentence(entry))
+    return messages
 
 
 def published_sentence(entry: dict[str, Any]) -> str:
@@ -85,18 +85,18 @@ def _test_sentences(table: Table, section: Section) -> list[str]:
     reference = section.label(spec.reference)
     of_group = f" of the same {factor_name(spec.groups)}" if spec.groups else ""
     tests = [cell.test for cell in table.cells.values() if cell.test]
-    said = [f"p: {TESTS[spec.test]}, {ALTERNATIVES[spec.alternative]}, of each row against {reference}{of_group}, paired by seed."]
+    messages = [f"p: {TESTS[spec.test]}, {ALTERNATIVES[spec.alternative]}, of each row against {reference}{of_group}, paired by seed."]
     if not tests:
-        return [*said, "No test was possible: it takes at least two finished pairs."]
+        return [*messages, "No test was possible: it takes at least two finished pairs."]
     limits = sorted({(test.n, test.minimum_p) for test in tests if not math.isnan(test.minimum_p)}, reverse=True)
     if limits:
         listed = ", ".join(f"{p:.4g} ({n} pairs with a difference)" for n, p in limits)
-        said.append(f"Smallest p that this test can give: {listed}.")
+        messages.append(f"Smallest p that this test can give: {listed}.")
     if spec.family == "holm":
         least = f", so none can be below {min(1.0, len(tests) * limits[0][1]):.4g}" if limits else ""
-        said.append(f"Holm: p adjusted over all {len(tests)} tests of this table{least}.")
-    said.append(f"k/n: in k of n seeds the row is better than {reference}.")
-    return said
+        messages.append(f"Holm: p adjusted over all {len(tests)} tests of this table{least}.")
+    messages.append(f"k/n: in k of n seeds the row is better than {reference}.")
+    return messages
 
 
 def figure_caption(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> list[str]:

@@ -36,15 +36,15 @@ def changes_listing(spec: ChangesSpec, records: list[Record], section: Section, 
     shown |= {"change_shown": f"change with {level}", "published_shown": f"published: {reference}, {level}, change"}
     if not any(row["published_shown"] for row in rows):
         shown.pop("published_shown")
-    said = [*notices(records, section.scale), f"Mean ± SD over the seeds that both have (up to {max(row['pairs'] for row in rows)})."]
-    said += [
+    messages = [*notices(records, section.scale), f"Mean ± SD over the seeds that both have (up to {max(row['pairs'] for row in rows)})."]
+    messages += [
         f"Change: that of the mean, in percent of {reference}; in brackets its 95 % bootstrap (BCa) interval, for which seeds are drawn in pairs. "
         f"Average: the mean of the changes. There is none where the mean of {reference} is not above 0, and no interval where that of a resample is not."
     ]
     if "published_shown" in shown:
-        said.append(published_sentence(spec.published_entry))
+        messages.append(published_sentence(spec.published_entry))
     hidden = tuple(name for name in rows[0] if name.endswith("_shown"))
-    return Listing(spec.name, spec.title, said, shown, rows, hidden)
+    return Listing(spec.name, spec.title, messages, shown, rows, hidden)
 
 
 def seed_pairs(spec: ChangesSpec, records: list[Record], paired: list[str], metric: str, group: Any) -> Pairs:
@@ -59,9 +59,9 @@ def seed_pairs(spec: ChangesSpec, records: list[Record], paired: list[str], metr
 
 
 def _row(spec: ChangesSpec, section: Section, metric: str, group: Any, pairs: Pairs, change: Change) -> dict[str, Any]:
-    found, digits = measure(metric), measure(metric).digits
+    result, digits = measure(metric), measure(metric).digits
     row: dict[str, Any] = {
-        "measure": found.name + found.arrow,
+        "measure": result.name + result.arrow,
         "group": group if group == AVERAGE else section.label(group),
         "metric": metric,
         "pairs": len(pairs[0]),

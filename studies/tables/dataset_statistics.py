@@ -27,26 +27,26 @@ def dataset_listing(spec: DatasetsSpec, records: list[Record], section: Section,
     rows, absent, further = [], [], {}
     for level in spec.levels[spec.rows]:
         of_level = [record for record in records if record.factors[spec.rows] == level]
-        found: dict[str, Any] = {"kind": NOTHING, **dict.fromkeys(NUMBERS, math.nan)}
+        result: dict[str, Any] = {"kind": NOTHING, **dict.fromkeys(NUMBERS, math.nan)}
         try:
             if of_level:
-                found = dataset_numbers(data.of(of_level[0].config))
+                result = dataset_numbers(data.of(of_level[0].config))
                 further[level] = data.of(of_level[0].config).statistics()
             else:
                 absent.append(f"{section.label(level)}: none of its runs is finished.")
         except InputError as error:
             absent.append(f"{section.label(level)}: {error}")
-        rows.append(_row(section.label(level), found, spec.published_entry.get("cells", {}).get(level, {})))
+        rows.append(_row(section.label(level), result, spec.published_entry.get("cells", {}).get(level, {})))
     names = list(dict.fromkeys(name for statistics in further.values() for name in statistics))
     for level, row in zip(spec.levels[spec.rows], rows, strict=True):
         row |= _further(names, further.get(level, {}), spec.published_entry.get("cells", {}).get(level, {}))
-    said = [*notices(records, section.scale), ENTROPY, *absent]
+    messages = [*notices(records, section.scale), ENTROPY, *absent]
     if any(value != "" for row in rows for name, value in row.items() if name.startswith("published_")):
-        said.append(published_sentence(spec.published_entry))
+        messages.append(published_sentence(spec.published_entry))
     shown = {"dataset": factor_name(spec.rows), "kind": "items are", "classes_shown": "classes", "items_shown": "items"}
     shown |= {"votes_per_item_shown": "votes per item", "normalized_entropy_shown": "normalised entropy"}
     shown |= {f"{name}_shown": name for name in names}
-    return Listing(spec.name, spec.title, said, shown, rows, hidden=tuple(name for name in shown if name.endswith("_shown")))
+    return Listing(spec.name, spec.title, messages, shown, rows, hidden=tuple(name for name in shown if name.endswith("_shown")))
 
 
 def dataset_numbers(data: VoteDataModule) -> dict[str, Any]:
@@ -67,12 +67,12 @@ def _kind(data: VoteDataModule) -> str:
         return "numbers"
 
 
-def _row(label: str, found: dict[str, Any], published: dict[str, dict[str, float]]) -> dict[str, Any]:
-    entropy, sd = found["normalized_entropy"], found["normalized_entropy_sd"]
+def _row(label: str, result: dict[str, Any], published: dict[str, dict[str, float]]) -> dict[str, Any]:
+    entropy, sd = result["normalized_entropy"], result["normalized_entropy_sd"]
     texts = {
-        "classes": _number(found["classes"]),
-        "items": _number(found["items"]),
-        "votes_per_item": votes_in_words(found["votes_per_item"], found["fewest_votes"], found["most_votes"]),
+        "classes": _number(result["classes"]),
+        "items": _number(result["items"]),
+        "votes_per_item": votes_in_words(result["votes_per_item"], result["fewest_votes"], result["most_votes"]),
         "normalized_entropy": NOTHING if math.isnan(entropy) else with_sd(entropy, sd, 3),
     }
     theirs: dict[str, Any] = {}
@@ -83,16 +83,16 @@ def _row(label: str, found: dict[str, Any], published: dict[str, dict[str, float
         )
         if cell:
             texts[name] = f"{text}\npublished {with_sd(cell['mean'], cell['sd'], 2) if 'sd' in cell else _number(cell['mean'])}"
-    return {"dataset": label, **{f"{name}_shown": text for name, text in texts.items()}, **found, **theirs}
+    return {"dataset": label, **{f"{name}_shown": text for name, text in texts.items()}, **result, **theirs}
 
 
-def _further(names: list[str], found: dict[str, float], published: dict[str, dict[str, float]]) -> dict[str, Any]:
+def _further(names: list[str], result: dict[str, float], published: dict[str, dict[str, float]]) -> dict[str, Any]:
     """What a dataset says of itself, beside what was published of it."""
     row: dict[str, Any] = {}
     for name in names:
         digits = 2 if name.endswith("(%)") else 3
         theirs = published.get(name, {}).get("mean")
-        value = found.get(name, math.nan)
+        value = result.get(name, math.nan)
         shown = NOTHING if math.isnan(value) else f"{value:.{digits}f}"
         row |= {f"{name}_shown": shown + ("" if theirs is None else f"\npublished {theirs:.{digits}f}")}
         row |= {name: value, f"published_{name}": "" if theirs is None else theirs}

@@ -35,26 +35,26 @@ def mode_shift_listing(spec: ModeShiftSpec, records: list[Record], section: Sect
     shown |= {"accuracy_reference_shown": f"accuracy with {reference}", "accuracy_shown": "accuracy"}
     shown |= {"all_shown": "gain", "changed_shown": "of it: another class (mode shift)", "kept_shown": "of it: same class (softness)"}
     hidden = tuple(name for name in shown if name.endswith("_shown"))
-    said = notices(records, section.scale)
+    messages = notices(records, section.scale)
     if rows:
-        said.append(f"Mean ± SD over {seeds_of({row['seeds'] for row in rows})}, in percentage points, against people's majority.")
-    said.append(
+        messages.append(f"Mean ± SD over {seeds_of({row['seeds'] for row in rows})}, in percentage points, against people's majority.")
+    messages.append(
         f"Gain: in accuracy over training with {reference}, all test items counted. It is split exactly: items whose most probable class is another one in the "
         "labels trained on, and items where it is the same, so that the labels only became softer (or harder)."
     )
-    return Listing(spec.name, spec.title, [*said, *absent], shown, rows, hidden)
+    return Listing(spec.name, spec.title, [*messages, *absent], shown, rows, hidden)
 
 
 def shifts_by_seed(
     spec: ModeShiftSpec, records: list[Record], paired: list[str], group: Any, level: Any, data: DataOfRuns
 ) -> list[ModeShift]:
     """Of each seed for which both the level and the reference have predictions."""
-    found: dict[tuple, dict[Any, Record]] = {}
+    result: dict[tuple, dict[Any, Record]] = {}
     for record in records:
         of_pair = record.factors[spec.groups] == group and record.factors[spec.rows] in (level, spec.reference)
         if of_pair and (record.folder / "predictions.parquet").is_file():
-            found.setdefault(tuple(record.factors.get(factor) for factor in paired), {})[record.factors[spec.rows]] = record
-    pairs = [(seed[spec.reference], seed[level]) for seed in found.values() if len(seed) == 2]
+            result.setdefault(tuple(record.factors.get(factor) for factor in paired), {})[record.factors[spec.rows]] = record
+    pairs = [(seed[spec.reference], seed[level]) for seed in result.values() if len(seed) == 2]
     if not pairs:
         raise InputError("no seed has a predictions.parquet, which cli.py predict writes, of both.")
     return [_shift(before, after, data) for before, after in pairs]

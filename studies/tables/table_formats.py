@@ -90,8 +90,8 @@ def _grid(table: Table, section: Section):
 def to_markdown(table: Table, section: Section) -> str:
     corner = _corner(table)
     headings = [*corner, *(heading(table, column, section) for column in table.columns)]
-    said = [f"{markdown_text(sentence)}  " for sentence in table_caption(table, section)]
-    text = [f"## {markdown_text(table.spec.title)}", "", *said, ""]
+    messages = [f"{markdown_text(sentence)}  " for sentence in table_caption(table, section)]
+    text = [f"## {markdown_text(table.spec.title)}", "", *messages, ""]
     text += [markdown_row(headings), raw_row(["---"] * len(corner) + ["---:"] * len(table.columns))]
     for labels, cells in _grid(table, section):
         shown = [

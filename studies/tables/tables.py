@@ -58,8 +58,8 @@ def build_table(spec: TableSpec, records: list[Record], paired: list[str]) -> Ta
 
 def units(records: list[Record], metric: str, paired: list[str]) -> dict[tuple, float]:
     """A metric by unit (the levels of the paired factors, as a rule the seed). What is too large to be squared counts as infinite."""
-    found = {tuple(r.factors.get(factor) for factor in paired): float(r.metrics[metric]) for r in records if metric in r.metrics}
-    return {unit: math.copysign(math.inf, value) if abs(value) > LARGEST else value for unit, value in found.items()}
+    result = {tuple(r.factors.get(factor) for factor in paired): float(r.metrics[metric]) for r in records if metric in r.metrics}
+    return {unit: math.copysign(math.inf, value) if abs(value) > LARGEST else value for unit, value in result.items()}
 
 
 def _values(spec: TableSpec, records: list[Record], paired: list[str], row: Any, column: Any) -> dict[tuple, float]:

@@ -29,8 +29,8 @@ def test_votes_are_read_described_delivered_and_trained_on_in_memory_that_is_fla
         folder.mkdir()
         load.write_votes(folder / "votes.parquet", items)
         load.write_embeddings(folder / "embeddings.npy", items)
-        found = load.in_process("stages", folder)  # under a limit of memory
-        beyond = {name: peak - found["base"] for name, (*_, peak) in found["stages"].items()}
+        result = load.in_process("stages", folder)  # under a limit of memory
+        beyond = {name: peak - result["base"] for name, (*_, peak) in result["stages"].items()}
         assert {"read", "describe", "targets Multipass", "train an epoch"} <= set(beyond)
         trained.append(beyond["train an epoch"])
         highest = max(beyond.values())

@@ -68,9 +68,9 @@ def results_of(folder: Path) -> dict[str, Any]:
 
 def test_results_table_and_picture_are_those_of_the_record(finished: Path):
     metrics, table = results_of(finished)["metrics"], pq.read_table(finished / "cartography_train.parquet").to_pydict()
-    found = data_map([record(finished)], last=2)
-    assert table["confidence"] == found.confidence.tolist()
-    assert table["forgetting_events"] == found.forgetting_events.tolist()
+    result = data_map([record(finished)], last=2)
+    assert table["confidence"] == result.confidence.tolist()
+    assert table["forgetting_events"] == result.forgetting_events.tolist()
     data = Digits(seed=0)
     data.setup()
     assert data.corpus
@@ -80,12 +80,12 @@ def test_results_table_and_picture_are_those_of_the_record(finished: Path):
     unanimous = (data.corpus.votes.probs[rows] == 1).any(1)
     assert table["unanimous"] == unanimous.tolist()
     for name, mask in (("", np.full(ITEMS, True)), ("_nohlv", unanimous), ("_hlv", ~unanimous)):
-        assert metrics[f"cartography_confidence{name}"] == pytest.approx(found.confidence[mask].mean(), rel=1e-9)
-        assert metrics[f"cartography_variability{name}"] == pytest.approx(found.variability[mask].mean(), rel=1e-9)
-    expected = spearmanr(found.expected_variability, data.corpus.votes.entropy[rows]).statistic
+        assert metrics[f"cartography_confidence{name}"] == pytest.approx(result.confidence[mask].mean(), rel=1e-9)
+        assert metrics[f"cartography_variability{name}"] == pytest.approx(result.variability[mask].mean(), rel=1e-9)
+    expected = spearmanr(result.expected_variability, data.corpus.votes.entropy[rows]).statistic
     assert metrics["cartography_expected_variability_spearman"] == pytest.approx(expected, abs=1e-9)
     assert metrics["cartography_confidence_spearman"] < -0.3  # what people doubt is learned later
-    assert metrics["cartography_correctness"] == pytest.approx(found.correctness.mean(), rel=1e-9)
+    assert metrics["cartography_correctness"] == pytest.approx(result.correctness.mean(), rel=1e-9)
     assert (finished / "figures/cartography_train.png").is_file()
 
 
@@ -115,12 +115,12 @@ def test_each_epoch_is_kept_as_an_independent_look_sees_it(tmp_path: Path):
     both = [DataCartography(), predictions]
     trainer = Trainer(max_epochs=2, limit_train_batches=5, accelerator="cpu", default_root_dir=tmp_path, callbacks=both, **quiet)
     trainer.fit(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), datamodule=data)
-    people = data.annotator_probs[np.sort(data.rows("train"))]
+    annotator_probs = data.annotator_probs[np.sort(data.rows("train"))]
     assert len(record(tmp_path)) == 2
     for kept, probs in zip(record(tmp_path), predictions.epochs, strict=True):
-        np.testing.assert_allclose(kept[0], probs[torch.arange(ITEMS), people.argmax(1)], atol=1e-6)
-        np.testing.assert_allclose(kept[1], torch.einsum("nk,nk->n", probs, people.double()), atol=1e-6)
-        assert np.array_equal(kept[2] == 1, probs.argmax(1) == people.argmax(1))
+        np.testing.assert_allclose(kept[0], probs[torch.arange(ITEMS), annotator_probs.argmax(1)], atol=1e-6)
+        np.testing.assert_allclose(kept[1], torch.einsum("nk,nk->n", probs, annotator_probs.double()), atol=1e-6)
+        assert np.array_equal(kept[2] == 1, probs.argmax(1) == annotator_probs.argmax(1))
 
 
 # Interrupted, packed
@@ -221,13 +221,13 @@ def test_the_picture_shows_every_item_in_its_stratum(share: float):
     rng = generator(0, "test-map")
     values = rng.random((5, 3, 200))
     unanimous = np.arange(200) < share * 200
-    found = data_map([values])
-    figure = draw_data_map(found, np.where(unanimous, 0.0, rng.random(200)), unanimous, "title", "entropy (nats)")
+    result = data_map([values])
+    figure = draw_data_map(result, np.where(unanimous, 0.0, rng.random(200)), unanimous, "title", "entropy (nats)")
     figure.draw_without_rendering()
     panels = [axes for axes in figure.axes if axes.get_xlabel().startswith("variability")]
     for axes, mask in zip(panels, (unanimous, ~unanimous), strict=True):
         places = np.asarray(axes.collections[0].get_offsets())
-        np.testing.assert_allclose(places, np.stack([found.variability[mask], found.confidence[mask]], 1).reshape(-1, 2))
+        np.testing.assert_allclose(places, np.stack([result.variability[mask], result.confidence[mask]], 1).reshape(-1, 2))
     assert panels[0].get_xlim() == panels[1].get_xlim()
 
 

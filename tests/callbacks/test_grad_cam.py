@@ -94,10 +94,10 @@ def test_maps_are_activations_weighted_by_the_mean_gradient_of_the_logit(by_hand
     torch.testing.assert_close(logits, network(inputs), msg="the halves do not make up the network")
     gradient = torch.autograd.grad(logits[torch.arange(7), classes].sum(), activations)[0]
     expected = (gradient.mean((2, 3), keepdim=True) * activations).sum(1).relu().detach()
-    found = grad_cam_maps(network, spatial_layer(network, by_hand.layer), inputs, classes)
+    result = grad_cam_maps(network, spatial_layer(network, by_hand.layer), inputs, classes)
     assert (expected.amax((1, 2)) > 0).sum() >= 3, "there is hardly anything to see"
-    torch.testing.assert_close(found, expected)
-    assert not found.requires_grad
+    torch.testing.assert_close(result, expected)
+    assert not result.requires_grad
 
 
 def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch):

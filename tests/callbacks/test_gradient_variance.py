@@ -114,7 +114,7 @@ def test_the_probe_agrees_with_a_plain_computation_and_leaves_no_trace(network: 
     classifier = AnnotatorClassifier((1, 8, 8), 10, network=network).train()
     classifier(torch.ones(2, 1, 8, 8)).sum().backward()
     before = traces(classifier)
-    found = GradientVariance(draws=100).run(classifier, data)
+    result = GradientVariance(draws=100).run(classifier, data)
     after = traces(classifier)
     assert all(torch.equal(value, after["weights"][name]) for name, value in before.pop("weights").items())
     assert before == {name: value for name, value in after.items() if name != "weights"}
@@ -127,22 +127,22 @@ def test_the_probe_agrees_with_a_plain_computation_and_leaves_no_trace(network: 
     assert data.corpus
     p = data.corpus.votes.probs[items]
     variance = (1 - (p**2).sum(1)) * ((features**2).sum(1) + 1)
-    assert found.metrics["gradient_variance"] == pytest.approx(variance.mean(), rel=1e-5)
+    assert result.metrics["gradient_variance"] == pytest.approx(variance.mean(), rel=1e-5)
     expected = stats.spearmanr(data.corpus.votes.entropy[items].round(6), variance.round(9)).statistic
-    assert found.metrics["gradient_variance_spearman"] == pytest.approx(expected, abs=1e-3)
-    assert found.metrics["gradient_variance_mc"] == pytest.approx(variance.mean(), rel=0.02)
-    assert found.metrics["gradient_variance_mc_spearman"] == pytest.approx(expected, abs=0.02)
-    assert 0 < found.metrics["gradient_variance_gap"] < 0.2
+    assert result.metrics["gradient_variance_spearman"] == pytest.approx(expected, abs=1e-3)
+    assert result.metrics["gradient_variance_mc"] == pytest.approx(variance.mean(), rel=0.02)
+    assert result.metrics["gradient_variance_mc_spearman"] == pytest.approx(expected, abs=0.02)
+    assert 0 < result.metrics["gradient_variance_gap"] < 0.2
 
 
 def test_the_figure_shows_every_item_and_both_correlations():
     classifier = AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN)
-    found = GradientVariance(draws=100).run(classifier, digits())
-    axes = found.figures["gradient_variance"]().axes[0]
+    result = GradientVariance(draws=100).run(classifier, digits())
+    axes = result.figures["gradient_variance"]().axes[0]
     assert len(axes.collections[0].get_offsets()) == 540
     _, labels = axes.get_legend_handles_labels()
-    assert f"Spearman {found.metrics['gradient_variance_spearman']:.3f}" in labels[1]
-    assert f"Spearman {found.metrics['gradient_variance_mc_spearman']:.3f}" in labels[2]
+    assert f"Spearman {result.metrics['gradient_variance_spearman']:.3f}" in labels[1]
+    assert f"Spearman {result.metrics['gradient_variance_mc_spearman']:.3f}" in labels[2]
     assert "simulated annotators" in axes.get_title()
 
 
@@ -155,9 +155,9 @@ def test_the_numbers_do_not_depend_on_the_batch_size():
 def test_votes_without_any_disagreement_have_no_correlation():
     data = digits()
     data.annotator_probs = torch.eye(10)[data.annotator_probs.argmax(1)]
-    found = GradientVariance().run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data)
-    assert found.metrics["gradient_variance"] == found.metrics["gradient_variance_mc"] == found.metrics["gradient_variance_gap"] == 0
-    assert np.isnan(found.metrics["gradient_variance_spearman"])
+    result = GradientVariance().run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data)
+    assert result.metrics["gradient_variance"] == result.metrics["gradient_variance_mc"] == result.metrics["gradient_variance_gap"] == 0
+    assert np.isnan(result.metrics["gradient_variance_spearman"])
 
 
 def test_mistakes_are_told_in_one_sentence():

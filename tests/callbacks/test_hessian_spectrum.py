@@ -47,10 +47,10 @@ def classifier() -> AnnotatorClassifier:
 @pytest.mark.parametrize("eigenvalues", ["lanczos", "power"])
 @pytest.mark.parametrize("trace", ["hutch++", "xtrace", "hutchinson"])
 def test_every_method_meets_its_tolerance_on_a_dense_hessian(eigenvalues, trace):
-    network, inputs, people = small_problem()
-    dense = dense_hessian(network, inputs, people)
+    network, inputs, annotator_probs = small_problem()
+    dense = dense_hessian(network, inputs, annotator_probs)
     true = torch.linalg.eigvalsh(dense)
-    product = HessianProduct(network, cut(inputs, people, 3))
+    product = HessianProduct(network, cut(inputs, annotator_probs, 3))
     options = {"tolerance": 1e-5, "trace_tolerance": 0.2, "most_products": 3000, "eigenvalues": eigenvalues, "trace": trace}
     spectrum = measure_spectrum(product, seed=1, **options)
     assert spectrum.ends.converged

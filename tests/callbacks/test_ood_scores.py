@@ -75,8 +75,8 @@ def test_the_whole_way_on_cifar10h_with_published_sets_one_of_them_absent(small_
     main(["test", *options])
 
     results = json.loads((run_dir / "results.json").read_text())
-    found = {name for name in results["metrics"] if name.startswith(("svhn", "cifar100"))}
-    assert found == {f"cifar100_{metric}_{score}" for metric in METRICS for score in SCORES}
+    result = {name for name in results["metrics"] if name.startswith(("svhn", "cifar100"))}
+    assert result == {f"cifar100_{metric}_{score}" for metric in METRICS for score in SCORES}
     assert len(results["notes"]) == 1
     assert results["notes"][0].startswith("svhn_auroc, svhn_aupr and svhn_fpr95 of all scores are absent: ")
     assert "svhn/test_32x32.mat is absent and http://127.0.0.1:9/x.tar.gz could not be downloaded" in results["notes"][0]

@@ -38,12 +38,14 @@ def test_results_hold_every_score_by_stratum(tmp_path: Path):
     results = read_results(run_dir)
     assert results
     table = pq.read_table(run_dir / "predictions.parquet", filters=[("split", "=", "test")])
-    probs, people = (torch.stack([torch.tensor(table[f"{who}_{k}"].to_numpy()) for k in range(10)], 1) for who in ("model", "annotators"))
-    unanimous = people.max(1).values == 1
+    probs, annotator_probs = (
+        torch.stack([torch.tensor(table[f"{who}_{k}"].to_numpy()) for k in range(10)], 1) for who in ("model", "annotators")
+    )
+    unanimous = annotator_probs.max(1).values == 1
     undefined = {"entropy_spearman_nohlv", "entropy_pearson_nohlv"}
     for stratum, mask in (("nohlv", unanimous), ("hlv", ~unanimous)):
         metrics = every_metric("")
-        metrics.update(probs[mask], people[mask])
+        metrics.update(probs[mask], annotator_probs[mask])
         expected = {f"{name}_{stratum}": float(value) for name, value in metrics.compute().items()}
         expected = {name: value for name, value in expected.items() if name not in undefined}
         assert {name: results["metrics"][name] for name in expected} == pytest.approx(expected, rel=1e-5, abs=1e-6)
@@ -58,7 +60,7 @@ def test_a_stratum_without_items_is_told(empty: str):
     whole: Corpus = data.load()
     counts = [[1, *[0] * 9]] if empty == "hlv" else [[1, 1, *[0] * 8]]
     data.use(Corpus(whole.inputs, VoteTable(counts * len(whole.votes)), whole.splits))
-    found = StratumScores().run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data)
-    assert f"StratumScores: no test item is of the stratum {empty}, so it has no scores." in found.notes
-    assert found.metrics[f"items_{empty}"] == 0
-    assert f"accuracy_{empty}" not in found.metrics
+    result = StratumScores().run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data)
+    assert f"StratumScores: no test item is of the stratum {empty}, so it has no scores." in result.notes
+    assert result.metrics[f"items_{empty}"] == 0
+    assert f"accuracy_{empty}" not in result.metrics

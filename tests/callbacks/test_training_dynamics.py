@@ -103,10 +103,10 @@ def test_a_checkpoint_from_elsewhere_gets_a_note_instead_of_numbers(finished: Pa
 
 def test_a_run_that_was_fitted_without_it_is_summed_up_as_far_as_that_goes(tmp_path: Path):
     write_history(tmp_path, [{"epoch": 0, "val/soft_nll": 0.5}, {"epoch": 1, "val/soft_nll": 0.4}])
-    found = TrainingDynamics().run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), Digits(), tmp_path)
-    assert found.metrics["best_epoch"] == 1
-    assert "late_js" not in found.metrics
-    assert "fit was run without TrainingDynamics" in found.notes[0]
+    result = TrainingDynamics().run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), Digits(), tmp_path)
+    assert result.metrics["best_epoch"] == 1
+    assert "late_js" not in result.metrics
+    assert "fit was run without TrainingDynamics" in result.notes[0]
 
 
 def test_a_quantile_that_is_none_is_told_before_training(tmp_path: Path):

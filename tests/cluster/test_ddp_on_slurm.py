@@ -43,7 +43,7 @@ def test_a_mistake_that_one_task_alone_finds_is_told_once_and_ends_the_job(rank:
     here = ["--data", "tests.devices.mistaken_digits.MistakenDigits", "--trainer.devices", "1", "--trainer.default_root_dir", str(tmp_path)]
     job = ["sbatch", "--wait", *place, str(SCRIPT), "fit", *OPTIONS, *SLURM, *here]
     assert subprocess.run(job, cwd=ROOT, capture_output=True, timeout=HANGS).returncode != 0
-    said = (tmp_path / "log").read_text()
-    assert said.count("votes.csv is not there in setup; name a file that is.") == 1, said
-    assert "Exited with exit code 2" in said, said
-    assert "Traceback" not in said
+    messages = (tmp_path / "log").read_text()
+    assert messages.count("votes.csv is not there in setup; name a file that is.") == 1, messages
+    assert "Exited with exit code 2" in messages, messages
+    assert "Traceback" not in messages

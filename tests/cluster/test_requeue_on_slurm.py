@@ -29,12 +29,12 @@ def test_the_requeue_comes_first_and_the_run_goes_on(tmp_path: Path, monkeypatch
     assert queued(job), (tmp_path / "log").read_text()
     subprocess.run(["scancel", "--signal=USR1", job], check=True)
     until(lambda: not queued(job), pause=1.0)
-    said = (tmp_path / "log").read_text()
+    messages = (tmp_path / "log").read_text()
     (here,), (there,) = ([path.parent for path in (tmp_path / name).glob("*/config.yaml")] for name in ("here", "there"))
     record = read_training(there)
-    assert record, said
+    assert record, messages
     assert (record.ended, record.epochs) == ("epochs", 150)
-    assert "ended by SIGTERM at epoch" in said, said
-    assert "Traceback" not in said
+    assert "ended by SIGTERM at epoch" in messages, messages
+    assert "Traceback" not in messages
     mine, theirs = (torch.load(last_checkpoint(run), weights_only=True)["state_dict"] for run in (here, there))
     assert all(torch.equal(mine[name], theirs[name]) for name in mine | theirs)

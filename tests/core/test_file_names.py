@@ -53,23 +53,23 @@ def test_a_name_too_long_for_a_file_is_refused_in_plan_and_before_a_run(
 ):
     base = {"name": "small", "configs": [str(ROOT / "configs/digits.yaml")], "grids": {"all": {"seed_everything": [0, 1]}}}
     (tmp_path / "study.yaml").write_text(yaml.safe_dump({**base, **content}))
-    said = told(["study", command, str(tmp_path / "study.yaml"), "--runs", str(tmp_path / "runs")], capsys)
-    assert message in said
-    assert " bytes; it names files, so it must be at most 1" in said
-    assert len(said.splitlines()) == 1
+    text = told(["study", command, str(tmp_path / "study.yaml"), "--runs", str(tmp_path / "runs")], capsys)
+    assert message in text
+    assert " bytes; it names files, so it must be at most 1" in text
+    assert len(text.splitlines()) == 1
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_single_run_and_its_folder_too(tmp_path: Path, capsys: pytest.CaptureFixture):
-    said = told([*FIT, "--data", f"long_names.{'D' * 300}", "--trainer.default_root_dir", str(tmp_path / "runs")], capsys)
-    assert "the name that a run has by its data and data.delivery is ddd" in said
+    message = told([*FIT, "--data", f"long_names.{'D' * 300}", "--trainer.default_root_dir", str(tmp_path / "runs")], capsys)
+    assert "the name that a run has by its data and data.delivery is ddd" in message
     assert not (tmp_path / "runs").exists()
-    said = told([*FIT, "--trainer.default_root_dir", str(tmp_path / ("x" * 256))], capsys)
-    assert "trainer.default_root_dir is " in said
-    assert "with a name of 256 bytes in it; a folder's name may have 255." in said
+    message = told([*FIT, "--trainer.default_root_dir", str(tmp_path / ("x" * 256))], capsys)
+    assert "trainer.default_root_dir is " in message
+    assert "with a name of 256 bytes in it; a folder's name may have 255." in message
     deep = tmp_path.joinpath(*["y" * 200] * 20)
-    said = told([*FIT, "--trainer.default_root_dir", str(deep)], capsys)
-    assert f"a path of {len(str(deep))} bytes; files below it would be beyond 4096" in said
+    message = told([*FIT, "--trainer.default_root_dir", str(deep)], capsys)
+    assert f"a path of {len(str(deep))} bytes; files below it would be beyond 4096" in message
 
 
 def test_names_at_the_limit_are_fine(tmp_path: Path, capsys: pytest.CaptureFixture):

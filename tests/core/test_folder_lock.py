@@ -39,8 +39,8 @@ def holder(folder: Path) -> subprocess.Popen:
     return process
 
 
-def end(process: subprocess.Popen, said: str = "\n") -> str:
-    return process.communicate(said, timeout=600)[0]
+def end(process: subprocess.Popen, message: str = "\n") -> str:
+    return process.communicate(message, timeout=600)[0]
 
 
 def is_free(folder: Path) -> bool:
@@ -55,8 +55,8 @@ def content(folder: Path) -> str:
 
 def test_whoever_may_not_wait_is_told_who_has_it(tmp_path: Path):
     other = holder(tmp_path / "run")
-    said = rf"run is held by process {other.pid} on {re.escape(socket.gethostname())}, which trains this run, {SINCE}; wait for it to end, or stop it\.$"
-    with pytest.raises(InputError, match=said), folder_lock(tmp_path / "run", "tests this run", wait=False):
+    message = rf"run is held by process {other.pid} on {re.escape(socket.gethostname())}, which trains this run, {SINCE}; wait for it to end, or stop it\.$"
+    with pytest.raises(InputError, match=message), folder_lock(tmp_path / "run", "tests this run", wait=False):
         pytest.fail("two have it")
     end(other)
     with folder_lock(tmp_path / "run", "tests this run", wait=False):
@@ -64,15 +64,15 @@ def test_whoever_may_not_wait_is_told_who_has_it(tmp_path: Path):
 
 
 def test_whoever_waits_says_once_for_whom_and_has_it_when_that_one_ends(tmp_path: Path):
-    other, told = holder(tmp_path), []
+    other, result = holder(tmp_path), []
 
     def say(line: str) -> None:
-        told.append(line)
+        result.append(line)
         threading.Thread(target=end, args=(other,)).start()
 
     with folder_lock(tmp_path, "tests this run", say=say):
         assert re.fullmatch(
-            rf"{tmp_path} is held by process {other.pid} on .+, which trains this run, {SINCE}; waiting for it to end", *told
+            rf"{tmp_path} is held by process {other.pid} on .+, which trains this run, {SINCE}; waiting for it to end", *result
         )
         assert "which tests this run" in content(tmp_path)
     assert content(tmp_path) == ""
@@ -195,9 +195,9 @@ os.waitpid(child, 0)
 """,
         tmp_path,
     )
-    said = end(process).splitlines()
-    assert f"is held by process {process.pid} on" in said[0]
-    assert said[1:] == ["child: mine"]
+    messages = end(process).splitlines()
+    assert f"is held by process {process.pid} on" in messages[0]
+    assert messages[1:] == ["child: mine"]
 
 
 def test_a_process_forked_before_may_hold_what_its_parent_does_not(tmp_path: Path):
@@ -270,8 +270,8 @@ def test_a_disk_without_locks_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(module.fcntl, "flock", refuse)
-    said = f"the disk of .* has no locks .*{os.strerror(code)}"
-    with pytest.raises(InputError, match=said), folder_lock(tmp_path, "trains this run"):
+    message = f"the disk of .* has no locks .*{os.strerror(code)}"
+    with pytest.raises(InputError, match=message), folder_lock(tmp_path, "trains this run"):
         pytest.fail("it was held")
     assert is_free(tmp_path)
 

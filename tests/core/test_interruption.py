@@ -39,10 +39,10 @@ def test_a_process_that_waits_for_another_ends(number: int, code: int, name: str
     process.send_signal(number)
     if signals == 2:
         process.send_signal(signal.SIGTERM if number == signal.SIGINT else signal.SIGINT)  # equal ones may arrive as one
-    _, said = process.communicate(timeout=HANGS)
+    _, message = process.communicate(timeout=HANGS)
     names = {code: name} if signals == 1 else {143: "SIGTERM", 130: "Ctrl-C"}
     assert process.returncode in names
-    assert said == f"ended by {names[process.returncode]}; the same command continues.\n"
+    assert message == f"ended by {names[process.returncode]}; the same command continues.\n"
 
 
 def test_a_line_says_once_how_to_go_on():

@@ -56,7 +56,7 @@ def test_planted_duplicates_are_removed_and_leaks_reported_pair_by_pair(planted:
     sources = {"mnist": SourceOptions(EVERYTHING, (140, 30, 30)), "mukhoti": SourceOptions(EVERYTHING), "ardis": SourceOptions(EVERYTHING)}
     options = CorpusOptions(sources, easy_per_digit=14, known_digits=100, near_duplicate=0.995)
     report = build_corpus(options, Place(str(planted), tmp_path / "out"))
-    counts = {name: (found["exact_duplicates"], found["near_duplicates"], found["kept"]) for name, found in report["sources"].items()}
+    counts = {name: (result["exact_duplicates"], result["near_duplicates"], result["kept"]) for name, result in report["sources"].items()}
     assert counts == {"mnist": (0, 0, 1000), "mukhoti": (2, 0, 38), "ardis": (1, 1, 38)}
     assert [(leak["kind"], *leak["between"], leak["pairs"]) for leak in report["leakage"]] == [
         ("exact", "mnist test", "mukhoti train", [["mnist-test-00050", "mukhoti-train-00003"]]),
@@ -110,9 +110,9 @@ def test_killed_at_every_stage_it_goes_on_to_the_same_bytes(small_mnist: Path, t
         assert process.exitcode == -signal.SIGKILL
         made += expected
         assert sorted(path.stem for path in place.out.glob("stages/*.safetensors")) == sorted(made)
-    said = []
-    build_corpus(SMALL_CORPUS, place, said.append)
-    assert said == [
+    messages = []
+    build_corpus(SMALL_CORPUS, place, messages.append)
+    assert messages == [
         "reading the sources",
         "making ambiguous digits by interpolation",
         "comparing the images with digits that a crowd knows",
@@ -138,14 +138,14 @@ def _build_and_die(place: Place, at: int) -> None:
 
 
 def test_a_finished_corpus_is_taken_as_it_is_and_an_altered_one_made_again(small_mnist: Path, monkeypatch: pytest.MonkeyPatch):
-    out, said = small_mnist / "soft-digits-simulated", []
+    out, messages = small_mnist / "soft-digits-simulated", []
     before = files_of(out)
-    report = build_corpus(SMALL_CORPUS, Place(str(small_mnist), out), said.append)
-    assert said == []
+    report = build_corpus(SMALL_CORPUS, Place(str(small_mnist), out), messages.append)
+    assert messages == []
     assert report["corpus"]["interpolated"]["train"]["easy"] == 98
     (out / CORPUS).write_bytes(before[CORPUS][:-9])
     (out / "stages" / "classifier.safetensors").write_bytes(b"nothing")
-    build_corpus(SMALL_CORPUS, Place(str(small_mnist), out), said.append)
+    build_corpus(SMALL_CORPUS, Place(str(small_mnist), out), messages.append)
     assert files_of(out) == before
     with monkeypatch.context() as patch:
         patch.setattr(building, "mnist_source", lambda root: pytest.fail("MNIST was read"))
@@ -211,18 +211,20 @@ def test_the_command(small_mnist: Path, tmp_path: Path, capsys: pytest.CaptureFi
     path = tmp_path / "corpus.yaml"
     path.write_text(yaml.safe_dump(given))
     main(["corpus", "build", str(path)])
-    said = capsys.readouterr().out
-    assert "mnist: 1,000 images, 0 exact and 0 near-duplicates removed, 1,000 kept: 1,000 easy, 0 ambiguous, 0 hard, 0 in no region" in said
-    assert "chosen of mnist: train 70 (70 easy + 0 ambiguous + 0 hard); val 15" in said
-    assert f"corpus: {tmp_path / 'out' / CORPUS}" in said
+    message = capsys.readouterr().out
+    assert (
+        "mnist: 1,000 images, 0 exact and 0 near-duplicates removed, 1,000 kept: 1,000 easy, 0 ambiguous, 0 hard, 0 in no region" in message
+    )
+    assert "chosen of mnist: train 70 (70 easy + 0 ambiguous + 0 hard); val 15" in message
+    assert f"corpus: {tmp_path / 'out' / CORPUS}" in message
     assert json.loads((tmp_path / "out" / "corpus.json").read_text())["sources"]["mnist"]["kept"] == 1000
     assert "leakage between splits of the corpus: none" in (tmp_path / "out" / "corpus.md").read_text()
     path.write_text(yaml.safe_dump({**given, "easy_per_digit": 90}))
     with pytest.raises(SystemExit, match="2"):
         main(["corpus", "build", str(path)])
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert (
-        said
+        message
         == "error: mnist has 100 easy items of digit 0, but 90 of each in training take 129; lower easy_per_digit or easy_confidence.\n"
     )
 

@@ -32,12 +32,12 @@ def test_a_network_finds_wrong_labels_hard_and_learns_the_others(tmp_path):
     labels = np.eye(10)[digits]
     wrong = np.arange(0, 400, 40)
     labels[wrong] = np.roll(labels[wrong], 1, axis=1)
-    found, again = (watched_map(images, labels, epochs=6, seed=3) for _ in range(2))
-    np.testing.assert_array_equal(found.confidence, again.confidence)
+    result, again = (watched_map(images, labels, epochs=6, seed=3) for _ in range(2))
+    np.testing.assert_array_equal(result.confidence, again.confidence)
     right = np.setdiff1d(np.arange(400), wrong)
-    assert found.confidence[wrong].max() < found.confidence[right].min()
+    assert result.confidence[wrong].max() < result.confidence[right].min()
     other = watched_map(images, labels, epochs=6, seed=4)
-    assert not np.array_equal(found.confidence, other.confidence)
+    assert not np.array_equal(result.confidence, other.confidence)
 
 
 @pytest.mark.parametrize(

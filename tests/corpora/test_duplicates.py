@@ -30,9 +30,9 @@ def test_the_shortcut_finds_the_same_pairs_as_comparing_everything(block: int, c
     monkeypatch.setattr(duplicates, "COMPONENTS", 5)  # of the 16 that differ
     images = smooth_images(150)
     images[120:] = np.clip(images[:30] + np.random.default_rng(1).integers(-9, 9, (30, 28, 28)), 0, 255)
-    found = near_pairs(images, correlation)
+    result = near_pairs(images, correlation)
     expected = all_pairs(images, correlation)
-    assert list(zip(found.first.tolist(), found.second.tolist(), strict=True)) == expected
+    assert list(zip(result.first.tolist(), result.second.tolist(), strict=True)) == expected
     assert len(expected) >= 20
 
 
@@ -68,8 +68,8 @@ def test_what_is_kept_has_no_duplicate_among_the_kept_and_what_is_removed_has_an
 
 def test_leaks_name_the_parts_and_the_rows():
     parts = np.array(["mnist train", "mnist test", "mnist train", "ardis train", "mnist test"])
-    found = leaks(parts, Pairs(np.array([0, 0, 1, 2]), np.array([1, 2, 3, 4])))
-    assert [(leak.one, leak.other, leak.pairs.tolist()) for leak in found] == [
+    result = leaks(parts, Pairs(np.array([0, 0, 1, 2]), np.array([1, 2, 3, 4])))
+    assert [(leak.one, leak.other, leak.pairs.tolist()) for leak in result] == [
         ("ardis train", "mnist test", [[3, 1]]),
         ("mnist test", "mnist train", [[1, 0], [4, 2]]),
     ]

@@ -29,24 +29,24 @@ def write_ardis(root: Path, images: np.ndarray, digits: np.ndarray, test_items: 
 
 
 def test_mnist_is_both_parts_one_after_the_other(small_mnist: Path):
-    found = mnist_source(str(small_mnist))
-    assert found.images.shape == (1000, 28, 28)
-    assert found.part.tolist() == ["train"] * 900 + ["test"] * 100
-    assert found.digits[:12].tolist() == [*range(10), 0, 1]
-    assert (found.labels.sum(1) == 1).all()
+    result = mnist_source(str(small_mnist))
+    assert result.images.shape == (1000, 28, 28)
+    assert result.part.tolist() == ["train"] * 900 + ["test"] * 100
+    assert result.digits[:12].tolist() == [*range(10), 0, 1]
+    assert (result.labels.sum(1) == 1).all()
 
 
 def test_shares_of_the_ten_drawn_labels_are_the_distribution(tmp_path: Path):
     images = torch.rand(6_003, 1, 28, 28)
     labels = torch.zeros(6_003, 10, dtype=torch.int64)
     labels[1] = torch.tensor([4] * 7 + [9] * 3)
-    found = ambiguous_source(str(write_ambiguous(tmp_path, images, labels)))
-    assert found.name == "mukhoti"
-    assert found.labels[0, 0] == 1
-    np.testing.assert_allclose(found.labels[1, [4, 9]], [0.7, 0.3])
-    np.testing.assert_array_equal(found.images, np.rint(images[:, 0].double().numpy() * 255))
-    assert found.part[5_999] == "train"
-    assert found.part[6_000:].tolist() == ["test"] * 3
+    result = ambiguous_source(str(write_ambiguous(tmp_path, images, labels)))
+    assert result.name == "mukhoti"
+    assert result.labels[0, 0] == 1
+    np.testing.assert_allclose(result.labels[1, [4, 9]], [0.7, 0.3])
+    np.testing.assert_array_equal(result.images, np.rint(images[:, 0].double().numpy() * 255))
+    assert result.part[5_999] == "train"
+    assert result.part[6_000:].tolist() == ["test"] * 3
 
 
 class Payload:
@@ -106,10 +106,10 @@ def test_a_dictionary_is_no_tensor(tmp_path: Path):
 
 def test_ardis_by_its_tables(tmp_path: Path):
     images, digits = np.random.default_rng(0).integers(256, size=(7, 28, 28)), np.array([3, 1, 4, 1, 5, 9, 2])
-    found = read_source("ardis", str(write_ardis(tmp_path, images, digits)))
-    np.testing.assert_array_equal(found.images, images)
-    assert found.digits.tolist() == digits.tolist()
-    assert found.part.tolist() == ["train"] * 5 + ["test"] * 2
+    result = read_source("ardis", str(write_ardis(tmp_path, images, digits)))
+    np.testing.assert_array_equal(result.images, images)
+    assert result.digits.tolist() == digits.tolist()
+    assert result.part.tolist() == ["train"] * 5 + ["test"] * 2
     before = source_digests("ardis", str(tmp_path))
     write_ardis(tmp_path, 255 - images, digits)
     assert source_digests("ardis", str(tmp_path)) != before

@@ -23,9 +23,9 @@ from tests.waiting import HANGS
 
 @pytest.fixture
 def values() -> np.ndarray:
-    found = np.random.default_rng(0).normal(3.0, 5.0, (200, 6)).astype(np.float32)
-    found[:, 4] = 7.25  # never varies
-    return found
+    result = np.random.default_rng(0).normal(3.0, 5.0, (200, 6)).astype(np.float32)
+    result[:, 4] = 7.25  # never varies
+    return result
 
 
 @pytest.mark.parametrize(("name", "kind"), [("e.npy", np.float32), ("e.npy", np.float16), ("e.safetensors", np.float64)])
@@ -61,8 +61,8 @@ def test_rows_are_asked_for_at_first_and_after_a_batch_had_to_wait_and_neighbour
 def test_moments_of_a_file_are_those_of_the_same_rows_in_memory(values: np.ndarray, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("datamodules.memmap_inputs.AT_ONCE", 100)
     inputs, chosen = MemmapInputs(values, np.arange(200)), np.arange(3, 200, 2)
-    for found, expected in zip(moments_of(inputs, chosen), Moments.of(torch.from_numpy(values[chosen])), strict=True):
-        torch.testing.assert_close(found, expected)
+    for result, expected in zip(moments_of(inputs, chosen), Moments.of(torch.from_numpy(values[chosen])), strict=True):
+        torch.testing.assert_close(result, expected)
     assert torch.isfinite(MemmapInputs(values, np.arange(200), moments_of(inputs, chosen[:1]))(torch.arange(5))).all()
 
 

@@ -17,27 +17,27 @@ from tests.waiting import HANGS, until
 
 def left_of(session: int) -> list[str]:
     """The processes of a session that have not ended."""
-    found = []
+    result = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
             state, _, _, of = (place / "stat").read_text().rsplit(") ", 1)[1].split()[:4]
         except (FileNotFoundError, ProcessLookupError):
             continue
         if int(of) == session and state != "Z":
-            found.append((place / "cmdline").read_text())
-    return found
+            result.append((place / "cmdline").read_text())
+    return result
 
 
 def failing(starter: list[str], folder: Path, **environment: str) -> tuple[int, list[str]]:
     """Fit with two processes; returns the exit code and what was said as an error, after all of them have ended."""
     options = [*OPTIONS, "--data", "tests.devices.mistaken_digits.MistakenDigits", *DDP, "--trainer.default_root_dir", str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-    with open(folder / "said", "w") as said:
+    with open(folder / "said", "w") as message:
         if starter == cli():
-            command = processes.Process(["fit", *options], env=environment, stdout=said, stderr=said)
+            command = processes.Process(["fit", *options], env=environment, stdout=message, stderr=message)
         else:
             command = subprocess.Popen(
-                [*starter, "fit", *options], stdout=said, stderr=said, cwd=ROOT, env=environment, start_new_session=True
+                [*starter, "fit", *options], stdout=message, stderr=message, cwd=ROOT, env=environment, start_new_session=True
             )
         code = command.wait(HANGS)
     until(lambda: not left_of(command.pid))
@@ -45,17 +45,17 @@ def failing(starter: list[str], folder: Path, **environment: str) -> tuple[int, 
 
 
 def test_a_mistake_that_one_process_alone_finds_is_told_once_and_ends_both(tmp_path: Path):
-    code, said = failing(cli(), tmp_path, MISTAKE="1 setup")
-    assert said == ["error on rank 1: votes.csv is not there in setup; name a file that is."]
+    code, message = failing(cli(), tmp_path, MISTAKE="1 setup")
+    assert message == ["error on rank 1: votes.csv is not there in setup; name a file that is."]
     assert code == 2
 
 
 def test_a_port_that_another_program_uses_is_told_and_leaves_no_process(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, said = failing(cli(), tmp_path, MASTER_PORT=port)
-    told = f"error: MASTER_PORT is {port}, which another program on this machine uses; set it to a free port, or leave it out and one is found."
-    assert said == [told]
+        code, message = failing(cli(), tmp_path, MASTER_PORT=port)
+    result = f"error: MASTER_PORT is {port}, which another program on this machine uses; set it to a free port, or leave it out and one is found."
+    assert message == [result]
     assert code == 2
 
 
@@ -63,20 +63,20 @@ def test_a_port_that_another_program_uses_is_told_and_leaves_no_process(tmp_path
 @pytest.mark.parametrize("mistake", ["1 __init__", "0 setup", "all setup", "0 train_dataloader", "1 train_dataloader"])
 def test_wherever_it_is_found(mistake: str, tmp_path: Path):
     rank, where = mistake.split()
-    code, (said,) = failing(cli(), tmp_path, MISTAKE=mistake)
-    assert said.endswith(f"votes.csv is not there in {where}; name a file that is.")
-    assert said.startswith({"0": "error: ", "1": "error on rank 1: ", "all": "error"}[rank])
+    code, (message,) = failing(cli(), tmp_path, MISTAKE=mistake)
+    assert message.endswith(f"votes.csv is not there in {where}; name a file that is.")
+    assert message.startswith({"0": "error: ", "1": "error on rank 1: ", "all": "error"}[rank])
     assert code == 2
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("mistake", ["all __init__", "1 setup", "0 train_dataloader"])
 def test_torchrun_ends_with_its_own_report_after_the_sentence(mistake: str, tmp_path: Path):
-    code, said = failing(TORCHRUN, tmp_path, MISTAKE=mistake)
-    assert said[0].endswith(f"votes.csv is not there in {mistake.split()[1]}; name a file that is.")
-    assert sum("votes.csv" in line for line in said) == 1
-    assert not [line for line in said if "Connection closed" in line]
-    assert "  exitcode  : 2" in "\n".join(said)
+    code, messages = failing(TORCHRUN, tmp_path, MISTAKE=mistake)
+    assert messages[0].endswith(f"votes.csv is not there in {mistake.split()[1]}; name a file that is.")
+    assert sum("votes.csv" in line for line in messages) == 1
+    assert not [line for line in messages if "Connection closed" in line]
+    assert "  exitcode  : 2" in "\n".join(messages)
     assert code == 1
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.long
 
 def processes_of(folder: Path) -> dict[int, int]:
     """The processes of a run by their rank, known by the folder of its runs on their command line; Lightning's first has no number, torchrun is -1."""
-    found = {}
+    result = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
             words, environment = ((place / name).read_bytes().split(b"\0") for name in ("cmdline", "environ"))
@@ -24,8 +24,8 @@ def processes_of(folder: Path) -> dict[int, int]:
             continue
         if os.fsencode(folder) in words:
             given = [entry for entry in environment if entry.startswith(b"LOCAL_RANK=")]
-            found[-1 if b"torch.distributed.run" in words else int(given[0].split(b"=")[1]) if given else 0] = int(place.name)
-    return found
+            result[-1 if b"torch.distributed.run" in words else int(given[0].split(b"=")[1]) if given else 0] = int(place.name)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,10 @@ def test_all_processes_end_and_one_line_is_said(starter: list[str], to: int | st
     torchrun, runs = starter is TORCHRUN, tmp_path / "runs"
     options = [*OPTIONS, *DDP, "--trainer.max_epochs", "100000", "--trainer.default_root_dir", str(runs)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with open(tmp_path / "said", "w") as said:
-        command = subprocess.Popen([*starter, "fit", *options], stdout=said, stderr=said, cwd=ROOT, env=environment, start_new_session=True)
+    with open(tmp_path / "said", "w") as message:
+        command = subprocess.Popen(
+            [*starter, "fit", *options], stdout=message, stderr=message, cwd=ROOT, env=environment, start_new_session=True
+        )
     try:
         until(lambda: any(runs.glob("*/checkpoints/last.ckpt")) or command.poll() is not None)
         assert command.poll() is None, (tmp_path / "said").read_text()
@@ -62,10 +64,10 @@ def test_all_processes_end_and_one_line_is_said(starter: list[str], to: int | st
     name = (
         {"SIGTERM", "Ctrl-C"} if torchrun and to == "all" else {"SIGTERM" if number is signal.SIGTERM else "Ctrl-C"}
     )  # torchrun hands on its own
-    told = [line for line in text.splitlines() if "the same command continues." in line]
-    assert len(told) == 1, text
-    assert any(told[0].startswith(f"ended by {each} at epoch ") for each in name), text
-    assert told[0].endswith(" of 100000; the same command continues.")
+    result = [line for line in text.splitlines() if "the same command continues." in line]
+    assert len(result) == 1, text
+    assert any(result[0].startswith(f"ended by {each} at epoch ") for each in name), text
+    assert result[0].endswith(" of 100000; the same command continues.")
     assert "Connection closed" not in text
     if not torchrun:  # which ends with a report of its own
         assert code == 128 + number

@@ -80,12 +80,12 @@ def test_a_flipped_bit_is_recognised_or_changes_nothing(tmp_path: Path):
         altered[at] ^= 1 << int(rng.integers(8))
         path.write_bytes(altered)
         try:
-            found = read_checkpoint(path)
+            result = read_checkpoint(path)
         except InputError:
             recognised += 1
         else:
-            assert torch.equal(found["state_dict"]["weight"], content(3)["state_dict"]["weight"])
-            assert (found["epoch"], found["val_loss"]) == (3, 0.5)
+            assert torch.equal(result["state_dict"]["weight"], content(3)["state_dict"]["weight"])
+            assert (result["epoch"], result["val_loss"]) == (3, 0.5)
     assert recognised > 200
 
 

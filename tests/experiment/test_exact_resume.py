@@ -118,18 +118,18 @@ def differences(mine: Any, theirs: Any, name: str = "") -> list[str]:
     if isinstance(mine, list) and isinstance(theirs, list):
         mine, theirs = dict(enumerate(mine)), dict(enumerate(theirs))
     if isinstance(mine, dict) and isinstance(theirs, dict):
-        found = [f"{name}/{key}" for key in mine.keys() ^ theirs.keys()]
-        return found + [part for key in mine.keys() & theirs.keys() for part in differences(mine[key], theirs[key], f"{name}/{key}")]
+        result = [f"{name}/{key}" for key in mine.keys() ^ theirs.keys()]
+        return result + [part for key in mine.keys() & theirs.keys() for part in differences(mine[key], theirs[key], f"{name}/{key}")]
     return [] if mine == theirs else [f"{name}: {mine} or {theirs}"]
 
 
 def epochs_of(states: Path) -> dict[str, set[str]]:
     """Of each epoch, the digests of a pack's whole state (weights, moments, schedules, histories) as often as it was done."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for line in states.read_text().splitlines():
         epoch, digest = line.split()
-        found.setdefault(epoch, set()).add(digest)
-    return found
+        result.setdefault(epoch, set()).add(digest)
+    return result
 
 
 def test_killed_at_each_kind_of_moment_it_ends_with_the_same_bits(tmp_path: Path):
@@ -166,8 +166,8 @@ def test_killed_at_each_kind_of_moment_it_ends_with_the_same_bits(tmp_path: Path
     ]
     assert_same_end(whole, killed)
     assert_same_end(whole_pack, killed_pack)
-    said = [line for line in Path(f"{killed}.log").read_text().splitlines() if "cannot be read" in line]
-    assert [line.split("/")[-1] for line in said] == [
+    messages = [line for line in Path(f"{killed}.log").read_text().splitlines() if "cannot be read" in line]
+    assert [line.split("/")[-1] for line in messages] == [
         "last.ckpt cannot be read (cut short or altered); starting from the beginning.",
         "last.ckpt cannot be read (cut short or altered); continuing from last-before.ckpt.",
     ]

@@ -115,8 +115,8 @@ def test_a_finished_run_that_cannot_be_written_is_looked_at_all_the_same(tmp_pat
         code, message = run(capsys, "test", options(disk))
         assert code == 0, message
         assert f"{folder} cannot be written" in message
-        found = json.loads((here / "preview" / folder.name / "preview.json").read_text())
-        assert found["metrics"] == results["metrics"]
+        result = json.loads((here / "preview" / folder.name / "preview.json").read_text())
+        assert result["metrics"] == results["metrics"]
         code, message = run(capsys, "predict", options(disk))
         assert code == 0, message
         assert (here / "preview" / folder.name / "predictions.parquet").exists()

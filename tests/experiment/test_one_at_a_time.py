@@ -11,11 +11,11 @@ def test_two_fits_at_once_train_one_run_once(tmp_path: Path):
     first = fork(words)
     wait_until(first, lambda: any(tmp_path.glob("*/fingerprint.json")))
     second = fork(words)
-    told, _ = second.communicate(timeout=600)
-    said, _ = first.communicate(timeout=600)
-    assert (first.returncode, second.returncode) == (0, 0), said + told
-    assert "trained for 30 of 30 epochs" in said
-    assert "this run is trained for 30 of 30 epochs (all epochs)" in told
-    assert "Traceback" not in said + told
+    result, _ = second.communicate(timeout=600)
+    message, _ = first.communicate(timeout=600)
+    assert (first.returncode, second.returncode) == (0, 0), message + result
+    assert "trained for 30 of 30 epochs" in message
+    assert "this run is trained for 30 of 30 epochs (all epochs)" in result
+    assert "Traceback" not in message + result
     (folder,) = tmp_path.iterdir()
     assert read_training(folder)

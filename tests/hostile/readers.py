@@ -199,8 +199,8 @@ def list_of_files() -> bytes:
 def comparisons() -> bytes:
     values = [PairValue("cka", ("a", "b"), (0, 1), 0.5, 10)]
     lines = [PairLine(("a", "b"), 0, 10, LossLine([0.0, 0.5, 1.0], [1.0, 2.0, 1.0], None))]
-    found = Comparison("Digits", True, "SimpleFFN", None, "delivery", ["a", "b"], 60, 0.9, values, lines, [])
-    return json.dumps({"similar": {"runs": {"r": "0"}, "options": {"points": 5}, "comparison": asdict(found)}}).encode()
+    result = Comparison("Digits", True, "SimpleFFN", None, "delivery", ["a", "b"], 60, 0.9, values, lines, [])
+    return json.dumps({"similar": {"runs": {"r": "0"}, "options": {"points": 5}, "comparison": asdict(result)}}).encode()
 
 
 def study() -> bytes:

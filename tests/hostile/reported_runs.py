@@ -90,8 +90,14 @@ def write_runs(folder: Path) -> None:
         (place / "history.json").write_text(json.dumps(history(number)))
         data = build_data(run.config)
         assert data.corpus is not None
-        people = data.annotator_probs.double()
-        write_predictions(place, people * 0.7 + 0.3 / people.shape[1], people, torch.arange(len(people)), data.corpus.splits)
+        annotator_probs = data.annotator_probs.double()
+        write_predictions(
+            place,
+            annotator_probs * 0.7 + 0.3 / annotator_probs.shape[1],
+            annotator_probs,
+            torch.arange(len(annotator_probs)),
+            data.corpus.splits,
+        )
         items = np.sort(data.rows("train"))
         (place / "cartography_train.parquet").write_bytes(parquet(pa.table({"index": items})))
         for epoch in range(EPOCHS):
@@ -120,9 +126,9 @@ def comparisons(folder: Path) -> dict[str, Any]:
     values = [PairValue("cka", (a, b), (s, t), 0.5 + 0.1 * s, 10) for a, b, s, t in pairs]
     values += [PairValue("barrier", DELIVERIES, (s, s), 0.2 + 0.1 * s, 10) for s in range(3)]
     lines = [PairLine(DELIVERIES, s, 10, LossLine([0.0, 0.5, 1.0], [1.0, 2.0, 1.0], None)) for s in range(3)]
-    found = Comparison("Digits", True, "SimpleFFN", None, "data.delivery", list(DELIVERIES), 60, 0.9, values, lines, [])
+    result = Comparison("Digits", True, "SimpleFFN", None, "data.delivery", list(DELIVERIES), 60, 0.9, values, lines, [])
     options = {"factor": "data.delivery", "points": 3, "quantile": 0.9}
-    return {"nets": {"runs": digests, "options": options, "comparison": without_nan(asdict(found))}}
+    return {"nets": {"runs": digests, "options": options, "comparison": without_nan(asdict(result))}}
 
 
 def report_on(folder: Path, file: str) -> str:

@@ -32,10 +32,10 @@ def test_there_are_at_least_500_cases():
 
 def test_a_case_comes_back_by_its_number_and_differs_from_others():
     content = bytes(range(200))
-    found = [mutated(content, 0, number) for number in range(100)]
-    assert found == [mutated(content, 0, number) for number in range(100)]
-    assert len({damaged for _, damaged in found}) > 80
-    assert found[len(PLAIN) :] != [mutated(content, 1, number) for number in range(len(PLAIN), 100)]
+    result = [mutated(content, 0, number) for number in range(100)]
+    assert result == [mutated(content, 0, number) for number in range(100)]
+    assert len({damaged for _, damaged in result}) > 80
+    assert result[len(PLAIN) :] != [mutated(content, 1, number) for number in range(len(PLAIN), 100)]
 
 
 def test_what_is_neither_a_result_nor_a_sentence_is_seen():

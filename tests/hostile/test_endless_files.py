@@ -86,9 +86,9 @@ def test_a_long_chain_of_studies_is_one_study(tmp_path: Path):
     for number in range(1200):
         (tmp_path / f"{number}.yaml").write_text(f"extends: {number + 1}.yaml\ntitle: number {number}\n")
     (tmp_path / "1200.yaml").write_text(STUDY)
-    found: list[Study] = []
-    assert outcome(lambda: found.append(Study.load(tmp_path / "0.yaml"))) == "result"
-    assert (found[0].name, found[0].title) == ("small", "number 0")
+    result: list[Study] = []
+    assert outcome(lambda: result.append(Study.load(tmp_path / "0.yaml"))) == "result"
+    assert (result[0].name, result[0].title) == ("small", "number 0")
     (tmp_path / "1200.yaml").write_text(f"extends: 600.yaml\n{STUDY}")
     assert "extends it in turn" in refused(lambda: Study.load(tmp_path / "0.yaml"), "1200.yaml")
 

@@ -36,9 +36,9 @@ def raised(error: BaseException, *outer: BaseException) -> BaseException:
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 @pytest.mark.parametrize("outer", [(), (RuntimeError("training failed"),), (InputError("a.zip is no archive."), ValueError())])
 def test_a_full_disk_is_a_sentence_whatever_it_is_wrapped_in(number: int, outer: tuple):
-    said = str(mistake_behind(raised(OSError(number, os.strerror(number), "runs/a/last.ckpt"), *outer)))
-    check_sentence(said, "runs/a/last.ckpt")
-    assert "give the same command again" in said
+    message = str(mistake_behind(raised(OSError(number, os.strerror(number), "runs/a/last.ckpt"), *outer)))
+    check_sentence(message, "runs/a/last.ckpt")
+    assert "give the same command again" in message
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])

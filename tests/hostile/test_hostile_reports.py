@@ -44,9 +44,9 @@ def read(folder: Path, file: str, content: bytes) -> Outcome:
     """How its reader ends on a file; results that are not to be trusted are none, which is a sentence of the report."""
     path = place_of(folder, file)
     path.write_bytes(content)
-    found: list = []
-    ended = outcome(lambda: found.append(READ[file](path)), file)
-    return "sentence" if found == [None] else ended
+    result: list = []
+    ended = outcome(lambda: result.append(READ[file](path)), file)
+    return "sentence" if result == [None] else ended
 
 
 def report(folder: Path, file: str, content: bytes) -> Outcome:

@@ -86,11 +86,11 @@ def test_a_fingerprint(tmp_path: Path):
 def test_no_command_of_somebody_else_is_advised(tmp_path: Path):
     """Where only a file's time differs, the sentence says how to give it its time back."""
     now = {"items": {"digest": "cd", "size": 3, "time": "2026-01-02T03:04:05Z", "source": "e.npy"}}
-    said = {}
+    messages = {}
     for time in ("2025-01-02T03:04:05Z", "1; rm -r ~ #", "$(reboot)"):
         (tmp_path / "fingerprint.json").write_text(
             json.dumps({"options": {}, "data": {"items": {"digest": "cd", "size": 3, "time": time}}})
         )
-        said[time] = refused(lambda: check_at_hand(tmp_path, now), tmp_path.name)
-    assert "touch -d 2025-01-02T03:04:05Z e.npy" in said.pop("2025-01-02T03:04:05Z")
-    assert not any("touch" in sentence for sentence in said.values())
+        messages[time] = refused(lambda: check_at_hand(tmp_path, now), tmp_path.name)
+    assert "touch -d 2025-01-02T03:04:05Z e.npy" in messages.pop("2025-01-02T03:04:05Z")
+    assert not any("touch" in sentence for sentence in messages.values())

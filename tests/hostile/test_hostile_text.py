@@ -107,14 +107,14 @@ GOOD: dict[str, Any] = yaml.safe_load(study())
         ({"extends": ["a"]}, "cannot be read as a study"),
     ],
 )
-def test_a_study_that_nobody_can_mean(changes: dict[str, Any], said: str, tmp_path: Path):
+def test_a_study_that_nobody_can_mean(changes: dict[str, Any], message: str, tmp_path: Path):
     path = tmp_path / "study.yaml"
     content = {**{key: value for key, value in GOOD.items() if key != "selections"}, **changes}
     path.write_text(yaml.safe_dump(content).replace("{folder}", tmp_path.name))
-    if not said:  # a seed is looked at when a run starts
+    if not message:  # a seed is looked at when a run starts
         assert outcome(lambda: Study.load(path).runs(), "study.yaml") == "result"
     else:
-        assert said in refused(lambda: Study.load(path).runs(), "study.yaml")
+        assert message in refused(lambda: Study.load(path).runs(), "study.yaml")
 
 
 @pytest.mark.parametrize("entry", [3, "main", [], {"from": ["main"]}, {"from": "main", "for_each": [["a"]], "then": {"a": 1}}, {"from": "main", "for_each": [], "then": {f"f{n}": {f"l{k}": {} for k in range(10)} for n in range(9)}}])  # fmt: skip

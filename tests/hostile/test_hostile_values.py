@@ -127,19 +127,19 @@ def test_judgements_of_any_words(rows: list[tuple]):
 @FEW
 @given(arrays.arrays(np.int64, st.tuples(st.integers(1, 6), st.just(10)), elements=st.integers(0, 2)), st.integers(1, 3))
 def test_aggregates_of_whole_judgements_are_distributions(answers: np.ndarray, images: int):
-    people, digits = np.indices(answers.shape)
+    annotator_probs, digits = np.indices(answers.shape)
     rows = {
-        "annotator": people.ravel(),
-        "image": people.ravel() % images,
+        "annotator": annotator_probs.ravel(),
+        "image": annotator_probs.ravel() % images,
         "label": digits.ravel(),
         "answer": np.array(["no", "unsure", "yes"])[answers.ravel()],
     }
-    found = aggregate(judgements_from_rows({name: values.tolist() for name, values in rows.items()}, Path("raw.csv")))
-    for labels in (found.equal, found.uncertainty):
+    result = aggregate(judgements_from_rows({name: values.tolist() for name, values in rows.items()}, Path("raw.csv")))
+    for labels in (result.equal, result.uncertainty):
         np.testing.assert_allclose(labels.sum(1), 1, atol=1e-12)
-    assert ((found.mean_uncertainty >= 0) & (found.unsure_proportion <= 1)).all()
-    assert ((found.majority >= 0) & (found.majority < 11)).all()
-    between = correlations(found)
+    assert ((result.mean_uncertainty >= 0) & (result.unsure_proportion <= 1)).all()
+    assert ((result.majority >= 0) & (result.majority < 11)).all()
+    between = correlations(result)
     assert np.isnan(between).all() or (np.abs(between[~np.isnan(between)]) <= 1 + 1e-9).all()
 
 

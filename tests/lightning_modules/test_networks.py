@@ -95,9 +95,9 @@ def test_networks_of_images_are_refused_before_anything_is_embedded(words: list[
     with pytest.raises(SystemExit) as end:
         main(["fit", "--config", "configs/own_votes.yaml", *places, *embedder, "--model.network", *words])
     assert end.value.code == 2
-    said = capsys.readouterr().err
-    assert "takes images" in said
-    assert "MLPHead" in said
+    message = capsys.readouterr().err
+    assert "takes images" in message
+    assert "MLPHead" in message
     assert not (tmp_path / "cache").exists()
     assert not list(tmp_path.glob("runs/*/checkpoints"))
 

@@ -28,17 +28,17 @@ def records(seed: int = 0) -> np.ndarray:
 def test_a_map_is_mean_and_deviation_over_all_epochs_of_all_runs(last: int | None, seeds: int):
     runs = records()[:seeds]
     window = runs[:, -(last or EPOCHS) :].astype(np.float64)
-    found = data_map(list(runs), last)
+    result = data_map(list(runs), last)
     rows = window.reshape(-1, 3, ITEMS)
-    np.testing.assert_allclose(found.confidence, rows[:, 0].mean(0), rtol=1e-12)
-    np.testing.assert_allclose(found.variability, rows[:, 0].std(0), atol=1e-12)
-    np.testing.assert_allclose(found.expected_confidence, rows[:, 1].mean(0), rtol=1e-12)
-    np.testing.assert_allclose(found.expected_variability, rows[:, 1].std(0), atol=1e-12)
-    np.testing.assert_allclose(found.correctness, rows[:, 2].mean(0), rtol=1e-12)
+    np.testing.assert_allclose(result.confidence, rows[:, 0].mean(0), rtol=1e-12)
+    np.testing.assert_allclose(result.variability, rows[:, 0].std(0), atol=1e-12)
+    np.testing.assert_allclose(result.expected_confidence, rows[:, 1].mean(0), rtol=1e-12)
+    np.testing.assert_allclose(result.expected_variability, rows[:, 1].std(0), atol=1e-12)
+    np.testing.assert_allclose(result.correctness, rows[:, 2].mean(0), rtol=1e-12)
     within = window[:, :, 0].var(1).mean(0)
-    np.testing.assert_allclose(found.variability**2, within + found.between_runs**2, atol=1e-12)
+    np.testing.assert_allclose(result.variability**2, within + result.between_runs**2, atol=1e-12)
     forgotten = [sum(a > b for run in window for a, b in pairwise(run[:, 2, item])) / seeds for item in range(ITEMS)]
-    assert found.forgetting_events.tolist() == pytest.approx(forgotten, abs=1e-12)
+    assert result.forgetting_events.tolist() == pytest.approx(forgotten, abs=1e-12)
     assert max(forgotten) > 0 or last == 1
 
 
@@ -52,21 +52,21 @@ def test_across_runs_items_are_matched_by_their_numbers():
     runs = records()
     shuffled = generator(1, "test-cartography")
     items = [np.sort(shuffled.permutation(70)[:ITEMS]) for _ in range(SEEDS)]
-    common, found = map_across_runs(items, list(runs), last=5)
+    common, result = map_across_runs(items, list(runs), last=5)
     assert set(common) == set.intersection(*(set(own) for own in items))
     for place, item in enumerate(common):
         values = [run[epoch, 0, list(own).index(item)] for run, own in zip(runs, items, strict=True) for epoch in range(2, EPOCHS)]
-        assert found.confidence[place] == pytest.approx(np.mean(values, dtype=np.float64), rel=1e-6)
-        assert found.variability[place] == pytest.approx(np.std(values, dtype=np.float64), rel=1e-6)
+        assert result.confidence[place] == pytest.approx(np.mean(values, dtype=np.float64), rel=1e-6)
+        assert result.variability[place] == pytest.approx(np.std(values, dtype=np.float64), rel=1e-6)
 
 
 def test_correlations_are_those_of_scipy():
-    found = data_map([records()[0]])
+    result = data_map([records()[0]])
     uncertainty = np.round(generator(2, "test-cartography").random(ITEMS), 1)  # with ties
-    correlations = uncertainty_correlations(found, uncertainty)
+    correlations = uncertainty_correlations(result, uncertainty)
     for name in ("confidence", "variability", "expected_confidence", "expected_variability"):
-        assert correlations[f"{name}_spearman"] == pytest.approx(spearmanr(getattr(found, name), uncertainty).statistic, abs=1e-12)
-    assert np.isnan(uncertainty_correlations(found, np.zeros(ITEMS))["confidence_spearman"])
+        assert correlations[f"{name}_spearman"] == pytest.approx(spearmanr(getattr(result, name), uncertainty).statistic, abs=1e-12)
+    assert np.isnan(uncertainty_correlations(result, np.zeros(ITEMS))["confidence_spearman"])
 
 
 def test_values_of_an_item_by_hand():
@@ -98,10 +98,10 @@ def test_runs_without_a_common_item_are_refused():
 @pytest.mark.parametrize("items", [1, 60])
 def test_every_score_is_every_metric(items: int):
     rng = generator(0, "test-every-score")
-    probs, people = (torch.from_numpy(rng.dirichlet(np.full(4, 0.5), items)) for _ in range(2))
+    probs, annotator_probs = (torch.from_numpy(rng.dirichlet(np.full(4, 0.5), items)) for _ in range(2))
     metrics = every_metric("")
-    for batch in zip(probs.split(25), people.split(25), strict=True):
+    for batch in zip(probs.split(25), annotator_probs.split(25), strict=True):
         metrics.update(*batch)
-    assert every_score(probs, people) == pytest.approx(
+    assert every_score(probs, annotator_probs) == pytest.approx(
         {n: float(v) for n, v in metrics.compute().items()}, rel=1e-9, abs=1e-12, nan_ok=True
     )

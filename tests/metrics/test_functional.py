@@ -202,10 +202,10 @@ def plain_equal_mass_ece(confidence, outcome, bins):
 def test_equal_mass_ece_agrees_with_a_plain_one(against, items, bins):
     probs, targets = random_pair(items, 4, seed=items)
     confidence, outcome = [], []
-    for predicted, people in zip(probs.tolist(), targets.tolist(), strict=True):
+    for predicted, annotator_probs in zip(probs.tolist(), targets.tolist(), strict=True):
         top = predicted.index(max(predicted))
         confidence.append(predicted[top])
-        outcome.append(people[top] if against == "annotators" else float(people.index(max(people)) == top))
+        outcome.append(annotator_probs[top] if against == "annotators" else float(annotator_probs.index(max(annotator_probs)) == top))
     expected = plain_equal_mass_ece(confidence, outcome, bins)
     assert functional.equal_mass_ece(probs, targets, bins, against).item() == pytest.approx(expected, abs=1e-12)
 
@@ -214,16 +214,16 @@ def test_equal_mass_ece_by_hand():
     probs = torch.tensor([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.3, 0.7]], dtype=torch.float64)
     targets = torch.tensor([[1.0, 0.0], [0.8, 0.2], [0.3, 0.7], [0.0, 1.0]], dtype=torch.float64)
     # by confidence 0.6, 0.7, 0.8, 0.9 the hits are 0, 1, 0, 1 and the shares of people are 0.2, 1, 0.3, 1
-    for bins, hits, people in [(1, 0.25, 0.125), (2, (0.15 + 0.35) / 2, (0.05 + 0.2) / 2), (4, 0.45, (0.4 + 0.3 + 0.5 + 0.1) / 4)]:
+    for bins, hits, annotator_probs in [(1, 0.25, 0.125), (2, (0.15 + 0.35) / 2, (0.05 + 0.2) / 2), (4, 0.45, (0.4 + 0.3 + 0.5 + 0.1) / 4)]:
         assert functional.equal_mass_ece(probs, targets, bins).item() == pytest.approx(hits, abs=1e-12)
-        assert functional.equal_mass_ece(probs, targets, bins, "annotators").item() == pytest.approx(people, abs=1e-12)
+        assert functional.equal_mass_ece(probs, targets, bins, "annotators").item() == pytest.approx(annotator_probs, abs=1e-12)
 
 
 def test_repeating_people_exactly_is_calibrated_against_annotators_only():
-    _, people = random_pair(100, 3, seed=15)
-    assert functional.equal_mass_ece(people, people, against="annotators").item() == 0
-    expected = 1 - people.max(1).values.mean().item()
-    assert functional.equal_mass_ece(people, people).item() == pytest.approx(expected, abs=1e-12)
+    _, annotator_probs = random_pair(100, 3, seed=15)
+    assert functional.equal_mass_ece(annotator_probs, annotator_probs, against="annotators").item() == 0
+    expected = 1 - annotator_probs.max(1).values.mean().item()
+    assert functional.equal_mass_ece(annotator_probs, annotator_probs).item() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("against", ["majority", "annotators"])

@@ -57,8 +57,8 @@ def read_only(table: np.ndarray) -> np.ndarray:
     return table
 
 
-def equal(found: Any, expected: Any) -> None:
-    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+def equal(result: Any, expected: Any) -> None:
+    torch.testing.assert_close(result, expected, rtol=0, atol=0, equal_nan=True)
 
 
 # Torch, numpy and lists
@@ -98,11 +98,13 @@ def test_numpy_is_taken_where_no_distributions_are_asked_for():
         equal(functional.correlation(inside, outside, kind), functional.correlation(torch.tensor(inside), torch.tensor(outside), kind))
     outcome = outside > 0.5
     equal(functional.binned_gap(inside, outcome, 5), functional.binned_gap(torch.from_numpy(inside), torch.from_numpy(outcome), 5))
-    probs, people = pair()
-    tensors = [torch.from_numpy(table) for table in (probs, people, people.argmax(1))]
-    equal(item_values(probs, people, people.argmax(1)), item_values(*tensors))
+    probs, annotator_probs = pair()
+    tensors = [torch.from_numpy(table) for table in (probs, annotator_probs, annotator_probs.argmax(1))]
+    equal(item_values(probs, annotator_probs, annotator_probs.argmax(1)), item_values(*tensors))
     some = np.arange(30) < 7
-    assert prediction_drift(probs, people, {"some": some}) == prediction_drift(tensors[0], tensors[1], {"some": torch.from_numpy(some)})
+    assert prediction_drift(probs, annotator_probs, {"some": some}) == prediction_drift(
+        tensors[0], tensors[1], {"some": torch.from_numpy(some)}
+    )
 
 
 def test_float32_arrays_and_whole_numbers_that_are_distributions_pass():
@@ -251,13 +253,13 @@ def test_what_is_no_table_of_numbers_is_told(values: Any, sentence: str):
 
 
 def test_a_refused_batch_leaves_no_trace():
-    probs, people = pair()
+    probs, annotator_probs = pair()
     for kind in (*MEANS, lambda: metrics.mean_metrics(""), lambda: metrics.every_metric("")):
         metric, expected = kind(), kind()
-        metric.update(probs, people)
-        expected.update(probs, people)
+        metric.update(probs, annotator_probs)
+        expected.update(probs, annotator_probs)
         with pytest.raises(InputError):
-            metric.update(probs, 50 * people)
+            metric.update(probs, 50 * annotator_probs)
         equal(metric.compute(), expected.compute())
 
 
@@ -312,14 +314,14 @@ def test_the_tolerance_is_no_smaller_than_that_of_vote_tables():
 
 
 def test_mean_metrics_of_a_model_that_diverged_are_nan_and_of_anything_else_refused():
-    probs, people = (torch.from_numpy(table) for table in pair())
+    probs, annotator_probs = (torch.from_numpy(table) for table in pair())
     collection = metrics.mean_metrics("val/")
-    collection.update(probs, people)
+    collection.update(probs, annotator_probs)
     diverged = probs.clone()
     diverged[3] = NAN
-    collection.update(diverged, people)
+    collection.update(diverged, annotator_probs)
     assert all(value.isnan() for value in collection.compute().values())
-    for wrong in ((probs.log(), people), (probs, 50 * people), (probs, diverged), (probs / 0, people)):
+    for wrong in ((probs.log(), annotator_probs), (probs, 50 * annotator_probs), (probs, diverged), (probs / 0, annotator_probs)):
         with pytest.raises(InputError):
             collection.update(*wrong)
 

@@ -52,19 +52,19 @@ def test_every_function_of_items_says_which_argument_is_no_distribution(case: st
 
 
 def test_tables_of_many_models_are_scored_and_refused_as_one_is():
-    probs, people = (torch.from_numpy(table) for table in pair())
+    probs, annotator_probs = (torch.from_numpy(table) for table in pair())
     other = torch.from_numpy(pair(seed=1)[0])
     both = torch.stack([probs, other])
     equal(functional.entropy(both), torch.stack([functional.entropy(probs), functional.entropy(other)]))
     for function in OF_PAIRS.values():
-        one_by_one = [function(table, people) for table in (probs, other)]
-        equal(function(both, people), torch.stack(one_by_one))
-        equal(function(both[0, 3], people[3]), one_by_one[0][3])
-        equal(function(people, both), torch.stack([function(people, table) for table in (probs, other)]))
+        one_by_one = [function(table, annotator_probs) for table in (probs, other)]
+        equal(function(both, annotator_probs), torch.stack(one_by_one))
+        equal(function(both[0, 3], annotator_probs[3]), one_by_one[0][3])
+        equal(function(annotator_probs, both), torch.stack([function(annotator_probs, table) for table in (probs, other)]))
         with pytest.raises(InputError, match=r"^probs looks like logits, numbers down to -?[\d.]+ that do not sum to 1; apply softmax"):
-            function(both.log(), people)
-    values = item_values(both, people, people.argmax(1))
-    equal(values, torch.stack([item_values(table, people, people.argmax(1)) for table in (probs, other)], 1))
+            function(both.log(), annotator_probs)
+    values = item_values(both, annotator_probs, annotator_probs.argmax(1))
+    equal(values, torch.stack([item_values(table, annotator_probs, annotator_probs.argmax(1)) for table in (probs, other)], 1))
 
 
 def test_no_items_have_no_values_but_are_no_mistake():
@@ -79,10 +79,10 @@ def test_shapes_that_do_not_fit_are_told(shapes: tuple[tuple[int, ...], tuple[in
     tables = [np.full(shape, 1 / shape[-1]) for shape in shapes]
     for function in FUNCTIONS:
         first, second = NAMES.get(function, ("probs", "target_probs"))
-        said = (
+        messages = (
             f"{first} of shape {list(shapes[0])} and {second} of shape {list(shapes[1])} do not fit together; they must have the same items"
         )
-        with pytest.raises(InputError, match=f"^{re.escape(said)}"):
+        with pytest.raises(InputError, match=f"^{re.escape(messages)}"):
             function(*tables)
 
 
@@ -108,10 +108,10 @@ def test_a_stratum_that_is_no_mask_is_told(mask: Any):
 
 
 def test_a_member_of_a_pack_that_diverges_is_nan_and_the_others_are_not():
-    probs, people = (torch.from_numpy(table) for table in pair())
-    sound, lost = mean_scores(torch.stack([probs, torch.full_like(probs, NAN)]), people)
+    probs, annotator_probs = (torch.from_numpy(table) for table in pair())
+    sound, lost = mean_scores(torch.stack([probs, torch.full_like(probs, NAN)]), annotator_probs)
     collection = metrics.mean_metrics("")
-    collection.update(probs, people)
+    collection.update(probs, annotator_probs)
     assert sound == pytest.approx({name: value.item() for name, value in collection.compute().items()})
     assert all(np.isnan(value) for value in lost.values())
 
@@ -120,9 +120,9 @@ def test_the_drift_of_a_model_that_diverged_is_nan_and_of_anything_else_refused(
     probs, now = (torch.from_numpy(table) for table in pair())
     before, lost = probs.clone(), torch.arange(30) < 10
     before[lost] = NAN
-    found = prediction_drift(before, now, {"lost": lost, "sound": ~lost})
-    assert np.isnan(found["lost"])
-    assert found["sound"] == pytest.approx(functional.item_js(probs, now)[~lost].mean().item())
+    result = prediction_drift(before, now, {"lost": lost, "sound": ~lost})
+    assert np.isnan(result["lost"])
+    assert result["sound"] == pytest.approx(functional.item_js(probs, now)[~lost].mean().item())
     before[20] *= 50
     with pytest.raises(InputError, match=f"^{re.escape(f'before does not sum to 1 in row 20: row sums are 1 to 50; {RIGHT}')}$"):
         prediction_drift(before, now, {"lost": lost})
@@ -154,12 +154,12 @@ def test_detection_takes_vectors_of_finite_scores(score: Callable, values: Any, 
 
 @pytest.mark.parametrize("of", [metrics.mean_metrics, metrics.every_metric])
 def test_a_score_that_is_taken_out_of_its_collection_checks_what_it_is_given(of: Callable):
-    probs, people = pair()
+    probs, annotator_probs = pair()
     for name in of("t/"):
         collection = of("t/")
-        collection.update(probs, people)  # all are looked at together here, and that must not last
+        collection.update(probs, annotator_probs)  # all are looked at together here, and that must not last
         with pytest.raises(InputError, match=r"^target_probs (looks like counts|does not sum to 1)"):
-            update_and_compute(collection[name], probs, (50 * people).round() + 1)
+            update_and_compute(collection[name], probs, (50 * annotator_probs).round() + 1)
 
 
 def update_and_compute(metric: Metric, *tables: Any) -> Any:
@@ -181,11 +181,11 @@ def test_tables_that_all_scores_of_a_collection_are_given_are_looked_at_once(of:
 
 def test_what_is_wrong_on_a_device_is_told_by_every_score_of_a_collection():
     """There, nothing looks at it before `compute`. A CPU among other processes does the same."""
-    probs, people = pair()
+    probs, annotator_probs = pair()
     collection = metrics.mean_metrics("t/")
     for metric in collection.values():
         metric.distributed_available_fn = lambda: True
-    collection.update(probs, 50 * people)
+    collection.update(probs, 50 * annotator_probs)
     for metric in collection.values():
         metric.distributed_available_fn = lambda: False
         with pytest.raises(InputError, match=r"^target_probs does not sum to 1: row sums are 50; "):

@@ -143,22 +143,22 @@ def score_shard(rank: int, folder: str) -> None:
     """Runs in a process of its own: scores one shard, in the middle and at the end."""
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     collection, kept = metrics.every_metric(""), metrics.AllItems()
-    found = {}
+    result = {}
     for number, batch in enumerate(shard(rank)):
         collection.update(*batch)
         kept.update(*batch)
         if number == 0:
-            found["in the middle"] = collection.compute()
-    found["at the end"] = collection.compute()
-    found["items"] = torch.cat(kept.compute(), 1)
-    found["refused"], found["diverged"] = refusals(rank), diverged_scores(rank)
-    torch.save(found, f"{folder}/rank{rank}.pt")
+            result["in the middle"] = collection.compute()
+    result["at the end"] = collection.compute()
+    result["items"] = torch.cat(kept.compute(), 1)
+    result["refused"], result["diverged"] = refusals(rank), diverged_scores(rank)
+    torch.save(result, f"{folder}/rank{rank}.pt")
     torch.distributed.destroy_process_group()
 
 
 def refusals(rank: int) -> list[str]:
     """What this rank is told, in `compute`, where one rank alone has given a metric something else than distributions."""
-    told = []
+    result = []
     collections = [partial(collection, "") for collection in (metrics.mean_metrics, metrics.every_metric)]
     for kind in (metrics.SoftNLL, metrics.HardAccuracy, metrics.EqualMassECE, *collections):
         for wrong in (0, 1):
@@ -167,8 +167,8 @@ def refusals(rank: int) -> list[str]:
                 metric.update(probs, (50 * targets).round() if rank == wrong and number == 1 else targets)
             with pytest.raises(InputError) as error:
                 metric.compute()
-            told.append(str(error.value))
-    return told
+            result.append(str(error.value))
+    return result
 
 
 def diverged_scores(rank: int) -> dict[str, torch.Tensor]:
@@ -190,7 +190,7 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
 
 
 def test_what_one_rank_was_given_wrongly_is_told_on_all(two_processes: list[dict]):
-    one, other = (found["refused"] for found in two_processes)
+    one, other = (result["refused"] for result in two_processes)
     assert one == other
     assert len(one) == 10
     assert all(re.match(r"target_probs does not sum to 1( in rows [^:]+)?: row sums are 1 to \d\d;", sentence) for sentence in one)
@@ -198,8 +198,8 @@ def test_what_one_rank_was_given_wrongly_is_told_on_all(two_processes: list[dict
 
 
 def test_a_validation_that_diverged_on_one_rank_is_nan_on_all(two_processes: list[dict]):
-    for found in two_processes:
-        assert all(value.isnan() for value in found["diverged"].values())
+    for result in two_processes:
+        assert all(value.isnan() for value in result["diverged"].values())
 
 
 def test_two_processes_with_uneven_shards_give_the_value_of_one(two_processes: list[dict]):
@@ -208,7 +208,7 @@ def test_two_processes_with_uneven_shards_give_the_value_of_one(two_processes: l
         for batches in (1, None)
     )
     assert (len(started[0]), len(ended[0])) == (4, 11)
-    for found in two_processes:
-        assert_same(found["in the middle"], every_value(*started))
-        assert_same(found["at the end"], every_value(*ended))
-        assert sorted(found["items"].tolist()) == sorted(torch.cat(ended, 1).tolist())
+    for result in two_processes:
+        assert_same(result["in the middle"], every_value(*started))
+        assert_same(result["at the end"], every_value(*ended))
+        assert sorted(result["items"].tolist()) == sorted(torch.cat(ended, 1).tolist())

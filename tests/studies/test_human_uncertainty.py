@@ -96,14 +96,14 @@ def test_a_map_of_several_seeds_is_that_of_all_their_last_epochs(done, targets: 
     data = SoftDigits(root=str(folder / "data"), source="interpolated")
     data.setup()
     rows = np.sort(data.rows("train"))
-    said = np.concatenate([read_epochs(record_path(run.folder, "train"), len(rows))[-5:, TARGET] for run in runs]).astype(float)
-    assert said.shape == (5 * len(SEEDS), len(rows))
-    assert row["confidence"] == pytest.approx(said.mean(), abs=1e-9)
-    assert row["variability"] == pytest.approx(said.std(0).mean(), abs=1e-9)
-    by_seed = said.reshape(len(SEEDS), 5, -1).mean(1)
-    assert row["between"] == pytest.approx((by_seed.std(0) ** 2).mean() / (said.std(0) ** 2).mean(), abs=1e-6)
+    message = np.concatenate([read_epochs(record_path(run.folder, "train"), len(rows))[-5:, TARGET] for run in runs]).astype(float)
+    assert message.shape == (5 * len(SEEDS), len(rows))
+    assert row["confidence"] == pytest.approx(message.mean(), abs=1e-9)
+    assert row["variability"] == pytest.approx(message.std(0).mean(), abs=1e-9)
+    by_seed = message.reshape(len(SEEDS), 5, -1).mean(1)
+    assert row["between"] == pytest.approx((by_seed.std(0) ** 2).mean() / (message.std(0) ** 2).mean(), abs=1e-6)
     uncertainty = data.table.human_uncert_mean[rows]
-    assert row["confidence_and_mean_uncertainty"] == pytest.approx(spearmanr(said.mean(0), uncertainty).statistic, abs=1e-6)
+    assert row["confidence_and_mean_uncertainty"] == pytest.approx(spearmanr(message.mean(0), uncertainty).statistic, abs=1e-6)
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -113,7 +113,7 @@ def test_mode_shifts_are_counted_on_the_runs_own_predictions(done, source: str):
     data = SoftDigits(root=str(folder / "data"), source=source)
     data.setup()
     test = np.sort(data.rows("test"))
-    people, before, after = (data.labels(name).majority[test] for name in ("uncertainty", "original", "majority"))
+    annotator_probs, before, after = (data.labels(name).majority[test] for name in ("uncertainty", "original", "majority"))
     parts = []
     for seed in SEEDS:
         right = {}
@@ -121,7 +121,7 @@ def test_mode_shifts_are_counted_on_the_runs_own_predictions(done, source: str):
             (run,) = records_of(report, "performance", source=source, network="LeNet", seed_everything=seed, **{"data.targets": targets})
             table = pq.read_table(run.folder / "predictions.parquet", filters=[("split", "=", "test")]).sort_by("index")
             probs = np.stack([table[f"model_{k}"].to_numpy() for k in range(11)], 1)
-            right[targets] = (probs.argmax(1) == people).astype(float)
+            right[targets] = (probs.argmax(1) == annotator_probs).astype(float)
         gain = right["majority"] - right["original"]
         parts.append([gain.mean(), (gain * (before != after)).mean(), (gain * (before == after)).mean()])
     (row,) = [row for row in listing.rows if (row["group"], row["level"]) == ("LeNet", "majority")]

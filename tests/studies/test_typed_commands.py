@@ -26,12 +26,12 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
 @pytest.mark.parametrize(("runs", "named"), [("runs", ""), ("my runs", " --runs 'my runs'"), ("../b/c", " --runs ../b/c")])
 def test_a_plan_tells_the_command_that_starts_it(study: Study, runs: str, named: str, capsys: pytest.CaptureFixture):
     main(["study", "plan", str(study.path), "--runs", runs])
-    told = re.findall(r"^Start them with: (.*)$", capsys.readouterr().out, re.M)
-    assert told == [f"python cli.py study run 'my studies/sweep.yaml'{named}"]
-    words = shlex.split(told[0])
+    result = re.findall(r"^Start them with: (.*)$", capsys.readouterr().out, re.M)
+    assert result == [f"python cli.py study run 'my studies/sweep.yaml'{named}"]
+    words = shlex.split(result[0])
     assert words[:4] == ["python", "cli.py", "study", "run"]
     study_command(["plan", *words[4:]])  # it finds the same study and the same runs
-    assert told == re.findall(r"^Start them with: (.*)$", capsys.readouterr().out, re.M)
+    assert result == re.findall(r"^Start them with: (.*)$", capsys.readouterr().out, re.M)
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,9 @@ def judge_equality(pairs: Pairs, margin: float | str) -> Verdict:
     reach = float(stdtrit(n - 1, 1 - ALPHA)) * error
     low, high = mean - reach, mean + reach
     p = float(stdtr(n - 1, (abs(mean) - limit) / error)) if error else float(abs(mean) > limit)
-    said = f"{limit:.4g}" if share is None else f"{limit:.4g} ({margin} of the reference's mean)"
+    message = f"{limit:.4g}" if share is None else f"{limit:.4g} ({margin} of the reference's mean)"
     statistic = (
-        f"mean difference {mean:.4g} (90 % t interval {low:.4g} to {high:.4g}), margin ± {said}, larger p of the two t-tests {p:.4g}"
+        f"mean difference {mean:.4g} (90 % t interval {low:.4g} to {high:.4g}), margin ± {message}, larger p of the two t-tests {p:.4g}"
     )
     numbers = {"estimate": mean, "low": low, "high": high, "p": p, "n": n, "margin": limit}
     inside, outside = -limit <= low and high <= limit, low > limit or high < -limit

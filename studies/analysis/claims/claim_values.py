@@ -29,12 +29,12 @@ class Measured:
     def values(self, claim: ClaimSpec, level: Any, column: Any = ABSENT, metric: str = "") -> tuple[Values, str]:
         """The finite values of one level (in one column), or why there are none."""
         if claim.figure:
-            found, absent = self._of_figure(claim, level, column)
+            result, absent = self._of_figure(claim, level, column)
         elif claim.comparison:
-            found, absent = self._of_comparison(claim, level)
+            result, absent = self._of_comparison(claim, level)
         else:
-            found, absent = self._of_runs(claim, level, column, metric or claim.metric)
-        finite = {unit: value for unit, value in found.items() if math.isfinite(value)}
+            result, absent = self._of_runs(claim, level, column, metric or claim.metric)
+        finite = {unit: value for unit, value in result.items() if math.isfinite(value)}
         return finite, "" if finite else absent
 
     def _of_runs(self, claim: ClaimSpec, level: Any, column: Any, metric: str) -> tuple[Values, str]:
@@ -49,18 +49,18 @@ class Measured:
         return units(records, metric, self.paired), f"no finished run of {self._name(level, column)} has a finite {metric}"
 
     def _of_figure(self, claim: ClaimSpec, level: Any, column: Any) -> tuple[Values, str]:
-        found = self.target_errors[claim.figure]
-        return found.spearman(level, column), found.note or f"{self._name(level, column)} has no correlation in the figure {claim.figure}"
+        result = self.target_errors[claim.figure]
+        return result.spearman(level, column), result.note or f"{self._name(level, column)} has no correlation in the figure {claim.figure}"
 
     def _of_comparison(self, claim: ClaimSpec, level: Any) -> tuple[Values, str]:
-        found = self.comparisons[claim.comparison]
-        if isinstance(found, str):
-            return {}, found
+        result = self.comparisons[claim.comparison]
+        if isinstance(result, str):
+            return {}, result
         if claim.between:
             first, second = claim.between
-            chosen = found.select(claim.metric, (first, second), "same")
+            chosen = result.select(claim.metric, (first, second), "same")
             return {(v.seeds[0],): v.value for v in chosen}, f"the comparison {claim.comparison} has no {claim.metric} between both"
-        chosen = found.select(claim.metric, (level, level), "different")
+        chosen = result.select(claim.metric, (level, level), "different")
         if not chosen:
             return {}, f"the comparison {claim.comparison} has no {claim.metric} within {self.label(level)}"
         pairs = {v.seeds: v.value for v in chosen}

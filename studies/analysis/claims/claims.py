@@ -98,24 +98,24 @@ def _level(claim: ClaimSpec, measured: Measured) -> Verdict:
 
 def _family(claim: ClaimSpec, measured: Measured) -> Verdict:
     metrics = claim.metric if isinstance(claim.metric, list) else [claim.metric]
-    found = [_pairs(claim, measured, *cell) for cell in product(claim.levels, claim.column_levels, metrics)]
-    absent = [reason for _, reason in found if reason]
+    result = [_pairs(claim, measured, *cell) for cell in product(claim.levels, claim.column_levels, metrics)]
+    absent = [reason for _, reason in result if reason]
     if absent:
-        return not_tested(f"{len(absent)} of {len(found)} cells have no values: {absent[0]}")
-    return judge_family([pairs for pairs, _ in found], cast(Any, claim.direction))
+        return not_tested(f"{len(absent)} of {len(result)} cells have no values: {absent[0]}")
+    return judge_family([pairs for pairs, _ in result], cast(Any, claim.direction))
 
 
 def _trend(claim: ClaimSpec, measured: Measured) -> Verdict:
-    found: list[Values] = []
+    result: list[Values] = []
     for level in claim.levels:
         values, absent = measured.values(claim, level)
         if absent:
             return not_tested(absent)
-        found.append(values)
-    seeds = [unit for unit in found[0] if all(unit in values for values in found)]
+        result.append(values)
+    seeds = [unit for unit in result[0] if all(unit in values for values in result)]
     if not seeds:
         return not_tested("no seed has a value at every level")
-    table = np.array([[values[unit] for values in found] for unit in seeds])
+    table = np.array([[values[unit] for values in result] for unit in seeds])
     return judge_trend(table, [measured.label(level) for level in claim.levels], cast(Any, claim.direction))
 
 
@@ -145,9 +145,14 @@ def summary_line(judged: list[Judged]) -> str:
     >>> summary_line([])
     'Of 0 claims: 0 supported, 0 not supported, 0 undecided at this power, 0 not tested.'
     """
-    counts = Counter(found.verdict.outcome for found in judged)
-    said = {"supported": "supported", "not supported": "not supported", "undecided": "undecided at this power", "not tested": "not tested"}
-    listed = ", ".join(f"{counts[outcome]} {words}" for outcome, words in said.items())
+    counts = Counter(result.verdict.outcome for result in judged)
+    messages = {
+        "supported": "supported",
+        "not supported": "not supported",
+        "undecided": "undecided at this power",
+        "not tested": "not tested",
+    }
+    listed = ", ".join(f"{counts[outcome]} {words}" for outcome, words in messages.items())
     return f"Of {len(judged)} claim{'s' * (len(judged) != 1)}: {listed}."
 
 
@@ -161,15 +166,15 @@ OUTCOMES = {
 
 def outcomes_in_words(judged: list[Judged]) -> list[str]:
     """Which claims came out how, a sentence for each outcome, by their ids; nothing in it is typed in."""
-    found = {outcome: [j.claim.id for j in judged if j.verdict.outcome == outcome] for outcome in OUTCOMES}
-    return [f"{OUTCOMES[outcome]}: {', '.join(ids)}." for outcome, ids in found.items() if ids]
+    result = {outcome: [j.claim.id for j in judged if j.verdict.outcome == outcome] for outcome in OUTCOMES}
+    return [f"{OUTCOMES[outcome]}: {', '.join(ids)}." for outcome, ids in result.items() if ids]
 
 
 def claims_listing(judged: list[Judged], notices: list[str]) -> Listing:
     """One row per claim: what was claimed, where, what came out and on what grounds."""
     rows = []
-    for found in judged:
-        claim, verdict = found.claim, found.verdict
+    for result in judged:
+        claim, verdict = result.claim, result.verdict
         grounds = verdict.statistic + (f"{'; ' * bool(verdict.statistic)}{verdict.reason}" if verdict.reason else "")
         rows.append(
             {
@@ -186,5 +191,5 @@ def claims_listing(judged: list[Judged], notices: list[str]) -> Listing:
             }
         )
     shown = {"id": "id", "claim": "claim", "paper": "in the paper", "outcome": "outcome", "grounds": "grounds"}
-    said = [summary_line(judged), *outcomes_in_words(judged), *notices, RULES]
-    return Listing("claims", "Claims", said, shown, rows, hidden=("grounds",))
+    messages = [summary_line(judged), *outcomes_in_words(judged), *notices, RULES]
+    return Listing("claims", "Claims", messages, shown, rows, hidden=("grounds",))

@@ -10,23 +10,23 @@ from studies.analysis.statistics import LARGEST
 LONGEST_NAME = 1000  # characters
 
 
-def is_comparison(found: Comparison) -> bool:
+def is_comparison(result: Comparison) -> bool:
     """Whether everything in it is of the kind that comparing runs gives."""
-    if not isinstance(found.methods, list) or not isinstance(found.notes, list):
+    if not isinstance(result.methods, list) or not isinstance(result.notes, list):
         return False
-    names = [found.dataset, found.network, found.layer or "", found.factor, *found.notes, *map(str, found.methods)]
+    names = [result.dataset, result.network, result.layer or "", result.factor, *result.notes, *map(str, result.methods)]
     return (
         all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names)
-        and isinstance(found.simulated_annotators, bool)
-        and all(isinstance(method, str | int | float | None) for method in found.methods)
-        and all(map(_is_count, (found.table_items, *(v.items for v in found.values), *(v.left_out for v in found.values))))
-        and _is_score(found.quantile)
-        and all(v.measure in NAMES and _is_pair(v.methods, found.methods) and _is_score(v.value) for v in found.values)
-        and all(len(v.seeds) == 2 and all(map(_is_count, v.seeds)) for v in found.values)
-        and any(v.measure == "cka" and v.seeds[0] != v.seeds[1] for v in found.values)
-        and all(_is_pair(line.methods, found.methods) and _is_count(line.seed) and _is_count(line.items) for line in found.lines)
-        and all(_is_way(line.line) for line in found.lines)
-        and len({len(line.line.alphas) for line in found.lines}) < 2
+        and isinstance(result.simulated_annotators, bool)
+        and all(isinstance(method, str | int | float | None) for method in result.methods)
+        and all(map(_is_count, (result.table_items, *(v.items for v in result.values), *(v.left_out for v in result.values))))
+        and _is_score(result.quantile)
+        and all(v.measure in NAMES and _is_pair(v.methods, result.methods) and _is_score(v.value) for v in result.values)
+        and all(len(v.seeds) == 2 and all(map(_is_count, v.seeds)) for v in result.values)
+        and any(v.measure == "cka" and v.seeds[0] != v.seeds[1] for v in result.values)
+        and all(_is_pair(line.methods, result.methods) and _is_count(line.seed) and _is_count(line.items) for line in result.lines)
+        and all(_is_way(line.line) for line in result.lines)
+        and len({len(line.line.alphas) for line in result.lines}) < 2
     )
 
 

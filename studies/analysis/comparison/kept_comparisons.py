@@ -52,14 +52,14 @@ def compared(spec: ComparisonSpec, records: list[Record], runs: Path, out: Path 
             return entry["comparison"], notes
         try:
             study_runs = [Run(record.run, record.config, {spec.grid: record.factors}) for record in chosen]
-            found = compare_runs(study_runs, runs, **key["options"])
+            result = compare_runs(study_runs, runs, **key["options"])
         except InputError as error:  # the report says so in the figures' place
             return str(error).rstrip("."), notes
         if out:
-            content = {**kept, spec.name: {**key, "comparison": found}}
+            content = {**kept, spec.name: {**key, "comparison": result}}
             content = {name: {**entry, "comparison": without_nan(asdict(entry["comparison"]))} for name, entry in content.items()}
             write_atomically(out / FILE, json.dumps(content, indent=1) + "\n")
-        return found, notes
+        return result, notes
 
 
 def comparison_of(content: dict[str, Any]) -> Comparison:
@@ -69,10 +69,10 @@ def comparison_of(content: dict[str, Any]) -> Comparison:
         for value in content["values"]
     ]
     lines = [PairLine(**{**line, "methods": tuple(line["methods"]), "line": _line(line["line"])}) for line in content["lines"]]
-    found = Comparison(**{**content, "values": values, "lines": lines})
-    if not is_comparison(found):
+    result = Comparison(**{**content, "values": values, "lines": lines})
+    if not is_comparison(result):
         raise ValueError("what is no comparison of runs")
-    return found
+    return result
 
 
 def _line(content: dict[str, Any]) -> LossLine:

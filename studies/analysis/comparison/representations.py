@@ -74,27 +74,27 @@ def compare_runs(
     """
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     methods = by_method(study_runs, runs, factor)
-    found: list[SeedFindings] = []
+    result: list[SeedFindings] = []
     simulated = False
     for seed in sorted({seed for seeds in methods.values() for seed in seeds}):
         members = {method: seeds[seed] for method, seeds in methods.items() if seed in seeds}
         data = build_data(next(iter(members.values())).config)
         simulated |= data.simulated
-        _check_probe_sets(data, [earlier.views[0] for earlier in found])
-        found.append(_look_at_seed(members, data, runs, points, quantile, layer, device))
-    views, lines = [view for part in found for view in part.views], [line for part in found for line in part.lines]
+        _check_probe_sets(data, [earlier.views[0] for earlier in result])
+        result.append(_look_at_seed(members, data, runs, points, quantile, layer, device))
+    views, lines = [view for part in result for view in part.views], [line for part in result for line in part.lines]
     config = study_runs[0].config
     network = class_of(config["model"]["network"]).__name__
     return Comparison(
         dataset=config["data"].get("init_args", {}).get("name") or class_of(config["data"]).__name__,
         simulated_annotators=simulated,
         network=network,
-        layer=found[0].layer,
+        layer=result[0].layer,
         factor=factor,
         methods=list(methods),
-        table_items=len(found[0].disputed),
+        table_items=len(result[0].disputed),
         quantile=quantile,
-        values=[*_similarities(views, list(methods), found[0].disputed), *_barriers(lines)],
+        values=[*_similarities(views, list(methods), result[0].disputed), *_barriers(lines)],
         lines=lines,
         notes=list(_remarks(network, views, lines)),
     )
@@ -116,11 +116,11 @@ def statistics_rows(data: VoteDataModule) -> np.ndarray:
 def look(network: Network, layer: nn.Module | None, data: VoteDataModule, rows: np.ndarray) -> tuple[Tensor, Tensor | None]:
     """Penultimate features of some items, and the Grad-CAM maps of their majority class: the same question for every run."""
     features, maps = [], []
-    for inputs, people, _ in data.evaluation_batches(rows, next(network.parameters()).device):
+    for inputs, annotator_probs, _ in data.evaluation_batches(rows, next(network.parameters()).device):
         with torch.no_grad():
             features.append(network.features(inputs).cpu())
         if layer is not None:
-            maps.append(grad_cam_maps(network, layer, inputs, people.argmax(-1)).cpu())
+            maps.append(grad_cam_maps(network, layer, inputs, annotator_probs.argmax(-1)).cpu())
     return torch.cat(features), torch.cat(maps) if maps else None
 
 
@@ -172,11 +172,11 @@ def _similarities(views: list[View], methods: list[Any], disputed: np.ndarray) -
 
 
 def _barriers(lines: list[PairLine]) -> Iterator[PairValue]:
-    for found in lines:
-        pair = found.methods, (found.seed, found.seed)
-        yield PairValue("barrier", *pair, found.line.barrier, found.items)
-        if found.line.reestimated_barrier is not None:
-            yield PairValue("barrier_reestimated", *pair, found.line.reestimated_barrier, found.items)
+    for result in lines:
+        pair = result.methods, (result.seed, result.seed)
+        yield PairValue("barrier", *pair, result.line.barrier, result.items)
+        if result.line.reestimated_barrier is not None:
+            yield PairValue("barrier_reestimated", *pair, result.line.reestimated_barrier, result.items)
 
 
 def _remarks(network: str, views: list[View], lines: list[PairLine]) -> Iterator[str]:

@@ -124,14 +124,14 @@ FLAT = torch.tensor([[0.31, 0.25, 0.24, 0.2]], dtype=torch.float64).expand(50, 4
 
 @pytest.mark.parametrize("probs", [FLAT, PEOPLE[:1], PEOPLE[:2]], ids=["alike", "one item", "two items"])
 def test_what_has_no_curve_is_drawn_as_a_point(probs: torch.Tensor):
-    people = PEOPLE[: len(probs)]
+    annotator_probs = PEOPLE[: len(probs)]
     figure = Figure()
     left, right = figure.subplots(1, 2)
-    draw_reliability(left, probs, people, label="$a$ of us")
-    draw_entropies(right, probs, people)
-    draw_entropy_curve(right, probs, people, "black", "model")
+    draw_reliability(left, probs, annotator_probs, label="$a$ of us")
+    draw_entropies(right, probs, annotator_probs)
+    draw_entropy_curve(right, probs, annotator_probs, "black", "model")
     figure.canvas.draw()
-    confidence, outcome = functional.confidence_and_outcome(probs, people)
+    confidence, outcome = functional.confidence_and_outcome(probs, annotator_probs)
     if len(set(confidence.tolist())) == 1:
         assert left.lines[1].get_xydata().tolist() == [[pytest.approx(confidence[0].item()), pytest.approx(outcome.double().mean().item())]]
     assert left.get_legend_handles_labels()[1][0].startswith(r"\$a\$ of us, smooth ECE ")

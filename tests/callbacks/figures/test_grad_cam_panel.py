@@ -63,8 +63,8 @@ def test_the_panel_shows_the_least_and_the_most_agreed_on_test_items():
         probs = classifier.eval()(next(iter(data.loader(rows, training=False)))[0]).softmax(-1)
     for title, row, prob in zip(titles(figure), rows, probs, strict=True):
         counts = votes.counts[row]
-        people = f"annotators: class {counts.argmax()} ({100 * counts.max() / counts.sum():.0f} %)"
-        assert title == f"item {row}\n{people}\nmodel: class {prob.argmax()} ({100 * prob.max():.0f} %)"
+        annotator_probs = f"annotators: class {counts.argmax()} ({100 * counts.max() / counts.sum():.0f} %)"
+        assert title == f"item {row}\n{annotator_probs}\nmodel: class {prob.argmax()} ({100 * prob.max():.0f} %)"
 
 
 def test_the_panel_explains_the_class_that_was_asked_for(monkeypatch: pytest.MonkeyPatch):

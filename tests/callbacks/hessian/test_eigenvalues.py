@@ -101,10 +101,10 @@ def test_a_matrix_of_low_rank_is_exhausted_early(rank: int):
 
 
 def test_largest_smallest_and_magnitude_on_a_net_with_a_negative_dominant_eigenvalue():
-    network, inputs, people = small_problem()
-    dense = torch.linalg.eigvalsh(dense_hessian(network, inputs, people))
+    network, inputs, annotator_probs = small_problem()
+    dense = torch.linalg.eigvalsh(dense_hessian(network, inputs, annotator_probs))
     assert -dense[0] > dense[-1] > 0
-    ends, _ = ends_by_lanczos(HessianProduct(network, cut(inputs, people, 3)), start(31), 1e-8)
+    ends, _ = ends_by_lanczos(HessianProduct(network, cut(inputs, annotator_probs, 3)), start(31), 1e-8)
     assert ends.largest == pytest.approx(float(dense[-1]), rel=1e-7)
     assert ends.smallest == pytest.approx(float(dense[0]), rel=1e-7)
     assert ends.abs_max == pytest.approx(-float(dense[0]), rel=1e-7)

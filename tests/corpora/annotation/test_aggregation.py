@@ -16,9 +16,9 @@ from tests.corpora.annotation.test_judgements import long_rows, sure_of
 
 
 def crowd(answers: np.ndarray, image: np.ndarray, milliseconds: np.ndarray | None = None) -> Judgements:
-    people = np.arange(len(image))
+    annotator_probs = np.arange(len(image))
     times = np.full(len(image), np.nan) if milliseconds is None else milliseconds
-    return Judgements(np.unique(image), people, image, people, answers.astype(np.int8), times, np.full(len(image), -1))
+    return Judgements(np.unique(image), annotator_probs, image, annotator_probs, answers.astype(np.int8), times, np.full(len(image), -1))
 
 
 def random_crowd(seed: int = 0, images: int = 40, timed: bool = True) -> Judgements:
@@ -42,28 +42,28 @@ def random_crowd(seed: int = 0, images: int = 40, timed: bool = True) -> Judgeme
 )
 def test_one_annotator_by_hand(answers: list[int], equal: dict[int, float], weighted: dict[int, float]):
     for unsure, expected in ((1.0, equal), (0.5, weighted)):
-        found = annotator_labels(np.array([answers]), unsure)[0]
-        np.testing.assert_allclose(found, [expected.get(label, 0) for label in range(11)], rtol=1e-15)
+        result = annotator_labels(np.array([answers]), unsure)[0]
+        np.testing.assert_allclose(result, [expected.get(label, 0) for label in range(11)], rtol=1e-15)
 
 
 def test_an_image_by_hand():
     annotations = {("a", "x"): [YES, UNSURE, *[NO] * 8], ("b", "x"): sure_of(), ("c", "x"): sure_of(1), ("c", "y"): [UNSURE] * 2 + [NO] * 8}
-    found = aggregate(judgements_from_rows(long_rows(annotations, milliseconds={("a", "x"): 100, ("c", "x"): 400}), Path("raw.csv")))
-    assert found.images.tolist() == ["x", "y"]
-    np.testing.assert_allclose(found.equal[0, [0, 1, 10]], [1 / 6, 1 / 2, 1 / 3])
-    np.testing.assert_allclose(found.uncertainty[0, [0, 1, 10]], [2 / 9, 4 / 9, 1 / 3])
-    assert found.majority.tolist() == [1, 0]  # the second is a tie
-    np.testing.assert_allclose(found.mean_uncertainty, [0.1 / 3, 0.2])
-    np.testing.assert_allclose(found.unsure_proportion, [1 / 3, 1])
-    assert found.annotations.tolist() == [3, 1]
-    np.testing.assert_array_equal(found.milliseconds, [250, np.nan])
+    result = aggregate(judgements_from_rows(long_rows(annotations, milliseconds={("a", "x"): 100, ("c", "x"): 400}), Path("raw.csv")))
+    assert result.images.tolist() == ["x", "y"]
+    np.testing.assert_allclose(result.equal[0, [0, 1, 10]], [1 / 6, 1 / 2, 1 / 3])
+    np.testing.assert_allclose(result.uncertainty[0, [0, 1, 10]], [2 / 9, 4 / 9, 1 / 3])
+    assert result.majority.tolist() == [1, 0]  # the second is a tie
+    np.testing.assert_allclose(result.mean_uncertainty, [0.1 / 3, 0.2])
+    np.testing.assert_allclose(result.unsure_proportion, [1 / 3, 1])
+    assert result.annotations.tolist() == [3, 1]
+    np.testing.assert_array_equal(result.milliseconds, [250, np.nan])
 
 
 def test_many_images_as_a_plain_loop_finds_them():
     judgements = random_crowd()
-    found = aggregate(judgements)
-    for weight, labels in ((1.0, found.equal), (0.5, found.uncertainty)):
-        for image in range(len(found)):
+    result = aggregate(judgements)
+    for weight, labels in ((1.0, result.equal), (0.5, result.uncertainty)):
+        for image in range(len(result)):
             own = []
             for answers in judgements.answers[judgements.image == image]:
                 scores = [{NO: 0.0, UNSURE: weight, YES: 1.0}[answer] for answer in answers] + [float(not any(answers))]
@@ -79,34 +79,34 @@ def test_many_images_as_a_plain_loop_finds_them():
 )
 def test_what_holds_for_any_crowd(answers: np.ndarray, images: list[int], order: list[int]):
     image = np.unique(images, return_inverse=True)[1]
-    found, renamed = aggregate(crowd(answers, image)), aggregate(crowd(answers[:, order], image))
-    for labels, other in ((found.equal, renamed.equal), (found.uncertainty, renamed.uncertainty)):
+    result, renamed = aggregate(crowd(answers, image)), aggregate(crowd(answers[:, order], image))
+    for labels, other in ((result.equal, renamed.equal), (result.uncertainty, renamed.uncertainty)):
         np.testing.assert_allclose(labels.sum(1), 1, atol=1e-12)
         assert (labels >= 0).all()
         np.testing.assert_allclose(labels[:, [*order, 10]], other, atol=1e-12)  # no digit is special
-    np.testing.assert_array_equal(found.equal > 0, found.uncertainty > 0)
-    np.testing.assert_array_equal(found.equal[:, 10], found.uncertainty[:, 10])  # who rejects all is not unsure
-    assert (found.mean_uncertainty <= found.unsure_proportion + 1e-12).all()
-    assert (found.unsure_proportion <= 10 * found.mean_uncertainty + 1e-12).all()
-    sure = found.unsure_proportion == 0
-    np.testing.assert_array_equal(found.equal[sure], found.uncertainty[sure])
+    np.testing.assert_array_equal(result.equal > 0, result.uncertainty > 0)
+    np.testing.assert_array_equal(result.equal[:, 10], result.uncertainty[:, 10])  # who rejects all is not unsure
+    assert (result.mean_uncertainty <= result.unsure_proportion + 1e-12).all()
+    assert (result.unsure_proportion <= 10 * result.mean_uncertainty + 1e-12).all()
+    sure = result.unsure_proportion == 0
+    np.testing.assert_array_equal(result.equal[sure], result.uncertainty[sure])
 
 
 @pytest.mark.parametrize(("method", "reference"), [("pearson", pearsonr), ("spearman", spearmanr)])
 def test_correlations_are_those_of_scipy(method: str, reference):
     judgements = random_crowd(1)
     judgements.milliseconds[judgements.image == 5] = np.nan
-    found = aggregate(judgements)
+    result = aggregate(judgements)
     columns = [
-        found.milliseconds,
-        found.mean_uncertainty,
-        found.unsure_proportion,
-        entropy(found.equal, axis=1),
-        entropy(found.uncertainty, axis=1),
+        result.milliseconds,
+        result.mean_uncertainty,
+        result.unsure_proportion,
+        entropy(result.equal, axis=1),
+        entropy(result.uncertainty, axis=1),
     ]
-    timed = np.arange(len(found)) != 5
+    timed = np.arange(len(result)) != 5
     expected = [[reference(a[timed], b[timed]).statistic for b in columns] for a in columns]
-    matrix = correlations(found, method)
+    matrix = correlations(result, method)
     assert matrix.shape == (len(CORRELATED),) * 2
     np.testing.assert_allclose(matrix, expected, atol=1e-12)
 

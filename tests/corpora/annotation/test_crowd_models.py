@@ -45,13 +45,13 @@ def crowdkit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("model", ["dawid_skene", "mace"])
 def test_what_the_model_infers_comes_back_by_image_and_class(model: str, crowdkit: None):
-    found = crowd_labels(CROWD, model, seed=4)
+    result = crowd_labels(CROWD, model, seed=4)
     expected = np.zeros((2, 11))
     expected[0, [3, 1]] = 2 / 3, 1 / 3
     expected[1, [10, 0]] = 1 / 2
-    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(result, expected)
     assert Shares.made == [{"random_state": 4} if model == "mace" else {}]
-    assert found.shape[1] == len(CLASS_NAMES)
+    assert result.shape[1] == len(CLASS_NAMES)
 
 
 def test_of_several_classes_alike_each_has_the_same_chance():
@@ -68,9 +68,9 @@ def planted() -> tuple[Judgements, np.ndarray]:
     truth = rng.integers(0, 10, 90)
     workers = np.stack([rng.permutation(5)[:4] for _ in truth])
     lazy = np.stack([5 + rng.permutation(3)[:2] for _ in truth])
-    said = np.where(rng.random((90, 4)) < 0.9, truth[:, None], rng.integers(0, 10, (90, 4)))
+    message = np.where(rng.random((90, 4)) < 0.9, truth[:, None], rng.integers(0, 10, (90, 4)))
     image = np.repeat(np.arange(90), 6)
-    annotator, label = (np.concatenate(parts, 1).ravel() for parts in ((workers, lazy), (said, np.full((90, 2), 7))))
+    annotator, label = (np.concatenate(parts, 1).ravel() for parts in ((workers, lazy), (message, np.full((90, 2), 7))))
     answers = np.full((len(image), 10), NO, np.int8)
     answers[np.arange(len(image)), label] = YES
     nothing = np.full(len(image), np.nan)
@@ -80,14 +80,14 @@ def planted() -> tuple[Judgements, np.ndarray]:
 @pytest.mark.parametrize("model", ["dawid_skene", pytest.param("mace", marks=pytest.mark.long)])  # crowd-kit takes half a minute for it
 def test_crowd_kit_itself_finds_out_whom_to_trust(model: str, planted):
     judgements, truth = planted
-    found = crowd_labels(judgements, model, seed=0)
-    np.testing.assert_allclose(found.sum(1), 1)
+    result = crowd_labels(judgements, model, seed=0)
+    np.testing.assert_allclose(result.sum(1), 1)
     votes = soft_labels(judgements, unsure=1.0)
     sevens = truth != 7
     assert votes[sevens, 7].mean() > 0.3  # the lazy are counted like everybody else
-    assert found[sevens, 7].mean() < 0.05
-    assert (found.argmax(1) == truth).mean() > 0.98
-    np.testing.assert_array_equal(found, crowd_labels(judgements, model, seed=0))
+    assert result[sevens, 7].mean() < 0.05
+    assert (result.argmax(1) == truth).mean() > 0.98
+    np.testing.assert_array_equal(result, crowd_labels(judgements, model, seed=0))
 
 
 def test_without_crowd_kit(monkeypatch: pytest.MonkeyPatch):

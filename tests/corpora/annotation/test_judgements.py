@@ -35,17 +35,18 @@ ANNOTATIONS = {("ann", "a.png"): sure_of(3), ("bob", "a.png"): sure_of(), ("ann"
 def test_answers_are_found_by_annotator_and_image_whatever_the_order():
     table = long_rows(ANNOTATIONS, milliseconds={("ann", "a.png"): "1500", ("ann", "b.png"): "900.5"})
     order = np.random.default_rng(0).permutation(30)
-    found = judgements_from_rows({name: [values[row] for row in order] for name, values in table.items()}, Path("raw.csv"))
-    assert len(found) == 3
-    said = {
-        (found.annotators[a], found.images[i]): row.tolist() for a, i, row in zip(found.annotator, found.image, found.answers, strict=True)
+    result = judgements_from_rows({name: [values[row] for row in order] for name, values in table.items()}, Path("raw.csv"))
+    assert len(result) == 3
+    messages = {
+        (result.annotators[a], result.images[i]): row.tolist()
+        for a, i, row in zip(result.annotator, result.image, result.answers, strict=True)
     }
-    assert said == ANNOTATIONS
-    times = dict(zip(zip(found.annotators[found.annotator], found.images[found.image], strict=True), found.milliseconds, strict=True))
+    assert messages == ANNOTATIONS
+    times = dict(zip(zip(result.annotators[result.annotator], result.images[result.image], strict=True), result.milliseconds, strict=True))
     assert times[("ann", "a.png")] == 1500
     assert times[("ann", "b.png")] == 900.5
     assert np.isnan(times[("bob", "a.png")])
-    assert (found.check == -1).all()
+    assert (result.check == -1).all()
 
 
 def test_csv_and_parquet_hold_the_same(tmp_path: Path):

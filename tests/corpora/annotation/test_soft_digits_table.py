@@ -46,11 +46,11 @@ def write(columns: dict[str, list], path: Path) -> str:
     return str(path)
 
 
-def same(found: SoftDigitsTable, expected: SoftDigitsTable) -> bool:
+def same(result: SoftDigitsTable, expected: SoftDigitsTable) -> bool:
     parts = ("images", "human_uncert_mean", "pct_ann_unsure", "split", "source")
-    assert found.labels.keys() == expected.labels.keys()
-    labels = all(np.allclose(found.labels[name].probs, expected.labels[name].probs, atol=1e-12) for name in expected.labels)
-    return labels and all(np.array_equal(getattr(found, name), getattr(expected, name)) for name in parts)
+    assert result.labels.keys() == expected.labels.keys()
+    labels = all(np.allclose(result.labels[name].probs, expected.labels[name].probs, atol=1e-12) for name in expected.labels)
+    return labels and all(np.array_equal(getattr(result, name), getattr(expected, name)) for name in parts)
 
 
 @pytest.mark.parametrize("simulated", [True, False])

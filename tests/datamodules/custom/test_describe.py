@@ -28,8 +28,8 @@ def folder(tmp_path: Path) -> Path:
         truth = ("no", "unsure", "yes")[item % 3]
         for who in ("Ann", "Bob", "Cem", "Dan", "Eva", "Flo", "Max", "Zoe"):
             other = {"no": "unsure", "unsure": "yes", "yes": "no"}[truth]
-            said = {"Zoe": "yes", "Max": other}.get(who, truth if rng.random() < 0.9 else other)
-            rows.append((f"i{item}", who, said))
+            messages = {"Zoe": "yes", "Max": other}.get(who, truth if rng.random() < 0.9 else other)
+            rows.append((f"i{item}", who, messages))
     (tmp_path / "own").mkdir()
     texts = [(f"i{item}", f"Text {item if item != 7 else 3}.") for item in range(41)]
     for name, head, content in (("votes.csv", ("item", "annotator", "label"), [*rows, rows[11]]), ("items.csv", ("item", "text"), texts)):
@@ -44,19 +44,19 @@ def options(folder: Path) -> list[str]:
 
 def test_ones_own_votes_are_described_with_all_that_is_wrong_with_them(folder: Path, capsys: pytest.CaptureFixture):
     main(["describe", *options(folder)])
-    said = capsys.readouterr().out
-    found = lines_of(said)
-    assert found["items"] == "41, texts"
-    assert found["without votes"] == "1 items (i40); they cannot be trained on"
-    assert found["classes"] == "3: 'no', 'unsure', 'yes'"
-    assert found["votes"] == "321 by 8 annotators, read from one row per vote"
-    assert found["votes per item"] == "8 to 9, mean 8.03"
-    assert found["duplicates"] == "1 items equal an earlier one: i7 = i3"
-    assert found["repeated votes"] == "1, in row 320 of the file (one annotator, one item)"
-    assert found["suspicious"].startswith("2 of 8 annotators")
-    assert found["annotators"] == "not marked as simulated"
-    assert "    Max: 0." in said
-    assert "    Zoe: 'yes' in all of 40 votes" in said
+    message = capsys.readouterr().out
+    result = lines_of(message)
+    assert result["items"] == "41, texts"
+    assert result["without votes"] == "1 items (i40); they cannot be trained on"
+    assert result["classes"] == "3: 'no', 'unsure', 'yes'"
+    assert result["votes"] == "321 by 8 annotators, read from one row per vote"
+    assert result["votes per item"] == "8 to 9, mean 8.03"
+    assert result["duplicates"] == "1 items equal an earlier one: i7 = i3"
+    assert result["repeated votes"] == "1, in row 320 of the file (one annotator, one item)"
+    assert result["suspicious"].startswith("2 of 8 annotators")
+    assert result["annotators"] == "not marked as simulated"
+    assert "    Max: 0." in message
+    assert "    Zoe: 'yes' in all of 40 votes" in message
     assert not (folder / "runs").exists()
 
 
@@ -65,12 +65,12 @@ HOSTILE = ["no", "No ", "yes", "y\u0435s", "yes\u200b", "\x1b[2J\x1b]0;title\x07
 
 def write_long_table(path: Path, **changes: str) -> None:
     """Votes of three people on a dozen items; one value of each column named is something else."""
-    items, people = [f"i{n}" for n in range(12) for _ in range(3)], ["Ann", "Bob", "Cem"] * 12
-    table = {"item": items, "annotator": people, "label": ["yes", "no", "no"] * 12, "text": [f"Text of {item}." for item in items]}
+    items, annotator_probs = [f"i{n}" for n in range(12) for _ in range(3)], ["Ann", "Bob", "Cem"] * 12
+    table = {"item": items, "annotator": annotator_probs, "label": ["yes", "no", "no"] * 12, "text": [f"Text of {item}." for item in items]}
     for column, value in changes.items():
         table[column] = [
-            value if item == "i5" and (column in ("item", "text") or who == "Bob") else said
-            for item, who, said in zip(items, people, table[column], strict=True)
+            value if item == "i5" and (column in ("item", "text") or who == "Bob") else message
+            for item, who, message in zip(items, annotator_probs, table[column], strict=True)
         ]
     pq.write_table(pa.table(table), path)
 
@@ -88,16 +88,16 @@ def test_labels_that_a_terminal_would_obey_or_a_person_confuse(tmp_path: Path, c
     }
     pq.write_table(pa.table(rows), tmp_path / "own.parquet")
     main(["describe", *long_options(tmp_path)])
-    said = capsys.readouterr().out
-    assert all(line.isprintable() for line in said.splitlines())
-    assert r"\x1b[2J" in said
-    assert lines_of(said)["LOOK ALIKE"] == "3 pair(s) of classes: count them as one in the file, if they are one"
-    assert lines_after(said, "LOOK ALIKE") == [
+    messages = capsys.readouterr().out
+    assert all(line.isprintable() for line in messages.splitlines())
+    assert r"\x1b[2J" in messages
+    assert lines_of(messages)["LOOK ALIKE"] == "3 pair(s) of classes: count them as one in the file, if they are one"
+    assert lines_after(messages, "LOOK ALIKE") == [
         "'No ' and 'no' (blanks, case or characters without width)",
         r"'yes' and 'yes\u200b' (characters without width)",
         r"'yes' and 'y\u0435s' (look-alike letters)",
     ]
-    assert any(line.startswith("'No ' ") for line in lines_after(said, "class shares"))
+    assert any(line.startswith("'No ' ") for line in lines_after(messages, "class shares"))
 
 
 def lines_after(text: str, name: str) -> list[str]:
@@ -113,10 +113,10 @@ def test_pairs_that_look_alike_are_all_listed_up_to_twenty(pairs: int, more: lis
     rows = {"item": [f"i{n}" for n in range(len(labels))], "annotator": ["Ann"] * len(labels), "label": labels, "text": labels}
     pq.write_table(pa.table(rows), tmp_path / "own.parquet")
     main(["describe", *long_options(tmp_path)])
-    said = capsys.readouterr().out
+    message = capsys.readouterr().out
     expected = [f"'class{number:02d}' and 'class{number:02d} ' (blanks)" for number in range(min(pairs, 20))]
-    assert lines_after(said, "LOOK ALIKE") == [*expected, *more]
-    assert lines_of(said)["classes"].startswith(f"{2 * pairs}: 'class00', 'class00 ', 'class01', ")
+    assert lines_after(message, "LOOK ALIKE") == [*expected, *more]
+    assert lines_of(message)["classes"].startswith(f"{2 * pairs}: 'class00', 'class00 ', 'class01', ")
 
 
 @pytest.mark.parametrize("column", ["label", "item", "annotator", "text"])
@@ -126,25 +126,25 @@ def test_a_value_of_ten_million_characters_is_refused_or_printed_short(column: s
         with pytest.raises(SystemExit) as end:
             main(["describe", *long_options(tmp_path)])
         assert end.value.code == 2
-        said = capsys.readouterr().err
-        assert "own.parquet has a class with a name of 10,000,000 characters (xxx" in said
+        message = capsys.readouterr().err
+        assert "own.parquet has a class with a name of 10,000,000 characters (xxx" in message
     else:
         main(["describe", *long_options(tmp_path)])
-        said = capsys.readouterr().out
-    assert len(said) < 3000
+        message = capsys.readouterr().out
+    assert len(message) < 3000
 
 
 def test_a_dataset_of_this_project(capsys: pytest.CaptureFixture):
     main(["describe", "--config", "configs/digits.yaml", "--data.annotators", "5"])
-    found = lines_of(capsys.readouterr().out)
+    result = lines_of(capsys.readouterr().out)
     data = Digits(annotators=5)
     data.setup()
     votes = data.corpus.votes  # pyright: ignore
     each = votes.counts.sum(1)
-    assert found["annotators"] == "SIMULATED annotators"
-    assert found["votes per item"] == f"{each.min()} to {each.max()}, mean {each.mean():.2f}"
-    assert found["agreement"].startswith(f"Krippendorff's alpha {krippendorff_alpha(votes.counts):.3f} ")
-    assert found["entropy"].startswith(f"mean {votes.normalized_entropy.mean():.3f} ")
+    assert result["annotators"] == "SIMULATED annotators"
+    assert result["votes per item"] == f"{each.min()} to {each.max()}, mean {each.mean():.2f}"
+    assert result["agreement"].startswith(f"Krippendorff's alpha {krippendorff_alpha(votes.counts):.3f} ")
+    assert result["entropy"].startswith(f"mean {votes.normalized_entropy.mean():.3f} ")
 
 
 def test_histograms_hold_every_item_once():
@@ -161,13 +161,13 @@ def test_probabilities_say_nothing_about_numbers_of_votes(tmp_path: Path):
     (tmp_path / "shares.csv").write_text("id,no,yes\na,0.25,0.75\nb,1,0\nc,0.5,0.5\n")
     np.save(tmp_path / "e.npy", np.array([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]]))
     data = OwnVotes("shares.csv", "id", probs=("no", "yes"), embeddings="e.npy", root=str(tmp_path), simulated=True)
-    found = lines_of("\n".join(describe(data)))
-    assert found["annotators"] == "SIMULATED annotators"
-    assert found["votes"].startswith("not known")
-    assert found["agreement"].startswith("not known")
-    assert found["suspicious"].startswith("not looked for")
-    assert found["class shares"] == "of all votes, from 41.67% to 58.33%"
-    assert found["duplicates"] == "1 items equal an earlier one: b = a"
+    result = lines_of("\n".join(describe(data)))
+    assert result["annotators"] == "SIMULATED annotators"
+    assert result["votes"].startswith("not known")
+    assert result["agreement"].startswith("not known")
+    assert result["suspicious"].startswith("not looked for")
+    assert result["class shares"] == "of all votes, from 41.67% to 58.33%"
+    assert result["duplicates"] == "1 items equal an earlier one: b = a"
 
 
 def test_a_mistake_is_one_sentence(folder: Path, capsys: pytest.CaptureFixture):

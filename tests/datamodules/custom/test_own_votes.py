@@ -314,8 +314,8 @@ def test_kinds_of_columns_that_no_votes_can_be_read_from(folder: Path):
 
 def test_words_that_no_row_has_are_no_classes(folder: Path):
     columns = long_columns()
-    said = pa.array(columns["said"]).dictionary_encode()
-    more = pa.DictionaryArray.from_arrays(said.indices, pa.concat_arrays([said.dictionary, pa.array(["never"])]))
+    message = pa.array(columns["said"]).dictionary_encode()
+    more = pa.DictionaryArray.from_arrays(message.indices, pa.concat_arrays([message.dictionary, pa.array(["never"])]))
     pq.write_table(pa.table({**columns, "said": more}), folder / "votes.parquet")
     assert own(folder, **FORMS["single votes, parquet"], inputs="items.csv", text="text").class_names == CLASSES
 

@@ -76,8 +76,8 @@ def test_inputs_are_standardised_by_the_training_items_and_never_augmented(small
 
 def test_a_feature_that_never_varies_in_training_stays_finite():
     values = torch.tensor([[0.1, 1.0], [0.1, 2.0], [0.1, 3.0], [0.4, 4.0]])
-    found = Moments.of(values[:3])(values)
-    torch.testing.assert_close(found, torch.tensor([[0.0, -1.0], [0.0, 0.0], [0.0, 1.0], [0.3, 2.0]]))
+    result = Moments.of(values[:3])(values)
+    torch.testing.assert_close(result, torch.tensor([[0.0, -1.0], [0.0, 0.0], [0.0, 1.0], [0.3, 2.0]]))
 
 
 def test_results_name_the_embedder_and_the_cache_is_no_part_of_a_run(small_cifar: Path, cache: Path, tmp_path: Path, capsys):

@@ -30,8 +30,8 @@ def test_scores_become_votes_and_annotators_are_kept(small_texts: Path):
     assert votes.counts is not None
     assert {(texts[item], k): n for (item, k), n in np.ndenumerate(votes.counts) if n} == expected
     assert len(texts) == len(set(texts)) == 60
-    said = {(texts[item], who, label) for item, who, label in zip(*data.ratings, strict=True)}
-    assert said == {(row["text"], row["user_id"], int(row["politeness"][0]) - 1) for row in rows}
+    messages = {(texts[item], who, label) for item, who, label in zip(*data.ratings, strict=True)}
+    assert messages == {(row["text"], row["user_id"], int(row["politeness"][0]) - 1) for row in rows}
     assert len(data.ratings.item) == len(rows)
     assert len(data.class_names) == data.num_classes == 5
 

@@ -143,8 +143,8 @@ def test_runs_that_differ_in_their_targets_share_data_in_a_pack(small_mnist: Pat
     folder = tmp_path / "runs"
     assert run_pack(runs[:4], folder, tmp_path / "state.pt", predict=False, progress=lambda share: None) == {}
     results = [read_results(r.folder(folder)) for r in runs[:4]]
-    assert [found["targets"] for found in results if found] == list(REGIMES)
-    assert all(found and found["simulated_annotators"] and found["evaluate_against"] == "uncertainty" for found in results)
+    assert [result["targets"] for result in results if result] == list(REGIMES)
+    assert all(result and result["simulated_annotators"] and result["evaluate_against"] == "uncertainty" for result in results)
 
 
 def test_maps_are_of_the_class_that_a_run_is_trained_on(small_mnist: Path, tmp_path: Path):
@@ -191,7 +191,7 @@ def test_the_original_labels_judge_a_model_beside_people(small_mnist: Path):
     data = SoftDigits(root=str(small_mnist))
     data.setup()
     classifier = AnnotatorClassifier(data.input_shape, data.num_classes, network=SimpleFFN)
-    found = StratumScores().run(classifier, data)
+    result = StratumScores().run(classifier, data)
     judged = SoftDigits(root=str(small_mnist), evaluate_against="original")
     judged.setup()
     with torch.no_grad():
@@ -201,10 +201,10 @@ def test_the_original_labels_judge_a_model_beside_people(small_mnist: Path):
     for suffix, mask in (("", torch.ones_like(disputed)), ("_hlv", disputed)):
         expected = {f"{name}_original{suffix}": value for name, value in every_score(probs[mask], labels[mask]).items()}
         expected = {name: value for name, value in expected.items() if not np.isnan(value)}
-        assert {name: found.metrics[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+        assert {name: result.metrics[name] for name in expected} == pytest.approx(expected, abs=1e-6)
     other = StratumScores().run(classifier, judged).metrics  # judged by other labels, but in people's strata
     assert "accuracy_uncertainty" in other
-    assert other["items_hlv"] == found.metrics["items_hlv"] == disputed.sum()
+    assert other["items_hlv"] == result.metrics["items_hlv"] == disputed.sum()
 
 
 def test_a_model_of_annotators_gives_targets(small_mnist: Path):

@@ -105,16 +105,16 @@ def test_of_two_processes_at_once_one_works_and_both_have_it(embedder: Recording
 
 @FORK
 def test_a_process_waits_for_another_says_so_and_goes_on_when_that_is_killed(embedder: RecordingEmbedder, tmp_path: Path, capfd):
-    given, said = texts(20), ""
+    given, message = texts(20), ""
     first = start(replace(embedder, hang_at=given[7]), given, tmp_path / "cache", 5)
     until(lambda: shards(tmp_path))
     second = start(embedder, given, tmp_path / "cache", 5)
 
     def told() -> bool:
-        nonlocal said
+        nonlocal message
         assert second.is_alive(), "it did not wait"
-        said += capfd.readouterr().out
-        return "which makes the embeddings, since" in said
+        message += capfd.readouterr().out
+        return "which makes the embeddings, since" in message
 
     until(told)
     first.kill()

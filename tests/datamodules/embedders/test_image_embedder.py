@@ -47,9 +47,9 @@ def test_efficientnet_lite_equals_timms_with_the_same_weights():
     seen = by_torchvision(images, 96, (127 / 255,) * 3, (128 / 255,) * 3)
     with torch.no_grad():
         expected = network.forward_head(network.forward_features(seen), pre_logits=True)
-    found = EfficientNetLite0(pixels=96).embed(images)
-    assert found.shape == (5, EfficientNetLite0().dimensions)
-    torch.testing.assert_close(found, expected, atol=1e-3, rtol=1e-3)
+    result = EfficientNetLite0(pixels=96).embed(images)
+    assert result.shape == (5, EfficientNetLite0().dimensions)
+    torch.testing.assert_close(result, expected, atol=1e-3, rtol=1e-3)
     assert expected.std(0).max() > 0.1, "the images must differ for this to mean anything"
 
 
@@ -63,8 +63,8 @@ def test_an_embedding_does_not_depend_on_its_batch():
 def test_features_of_real_images_tell_their_classes_apart(real_data: Path):
     path = real_data / "cifar-10-batches-bin/test_batch.bin"
     labels = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8)[::3073][:120]
-    found = torch.nn.functional.normalize(EfficientNetLite0(pixels=96).embed(read_cifar_binary(path)[:120]))
-    similar = (found @ found.T).fill_diagonal_(-1)
+    result = torch.nn.functional.normalize(EfficientNetLite0(pixels=96).embed(read_cifar_binary(path)[:120]))
+    similar = (result @ result.T).fill_diagonal_(-1)
     assert (labels[similar.argmax(1)] == labels).float().mean() > 0.4  # 0.1 by chance
 
 
@@ -128,10 +128,10 @@ def test_any_timm_model_gives_what_its_head_would_see(stored_model):
         seen = by_torchvision(images, 160, config.mean, config.std)
         expected = network.forward_head(network.forward_features(seen), pre_logits=True)
         logits = network(seen)
-    found = embedder.embed(images)
-    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-3)
-    torch.testing.assert_close(network.get_classifier()(found), logits, atol=1e-4, rtol=1e-3)
-    assert found.shape[1] == embedder.dimensions
+    result = embedder.embed(images)
+    torch.testing.assert_close(result, expected, atol=1e-4, rtol=1e-3)
+    torch.testing.assert_close(network.get_classifier()(result), logits, atol=1e-4, rtol=1e-3)
+    assert result.shape[1] == embedder.dimensions
     assert embedder.name == f"{name} (timm), 160 px"
 
 

@@ -104,10 +104,10 @@ def test_given_up_in_the_middle_and_continued_with_nothing_paid_twice(
     assert server.served == TEXTS[:12]
     assert torch.equal(embed_all(embedder, TEXTS, tmp_path, chunk=4), truth(TEXTS))
     assert server.served == TEXTS, "something was paid twice"
-    said = capsys.readouterr().out
-    assert "OpenAI text-embedding-3-large: 23 texts, about 78 tokens, less than $0.01 at $0.13 per million tokens." in said
-    assert "OpenAI text-embedding-3-large: 11 texts, about 38 tokens" in said, "the second estimate is of what was left"
-    assert f"{server.url}: status 429; trying again in 1 s (2 of {TRIES} tries)" in said
+    message = capsys.readouterr().out
+    assert "OpenAI text-embedding-3-large: 23 texts, about 78 tokens, less than $0.01 at $0.13 per million tokens." in message
+    assert "OpenAI text-embedding-3-large: 11 texts, about 38 tokens" in message, "the second estimate is of what was left"
+    assert f"{server.url}: status 429; trying again in 1 s (2 of {TRIES} tries)" in message
 
 
 def test_the_estimate_comes_before_the_first_request(embedder: OpenAIEmbedder, server: OpenAIServer, tmp_path: Path, capsys):
@@ -189,18 +189,18 @@ def test_the_key_is_in_no_output_log_error_or_file(
     embedder: OpenAIEmbedder, server: OpenAIServer, plan: list, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, caplog
 ):
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    server.plan, told = list(plan), ""
+    server.plan, result = list(plan), ""
     with caplog.at_level(logging.DEBUG):
         try:
             embed_all(embedder, TEXTS, tmp_path)
         except InputError:
-            told = traceback.format_exc()
-    assert (told != "") == bool(plan or key.strip() != SECRET)
+            result = traceback.format_exc()
+    assert (result != "") == bool(plan or key.strip() != SECRET)
     printed = capsys.readouterr()
     files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    for said in (told, printed.out, printed.err, caplog.text, repr(embedder), str(embedder.identity), files.decode(errors="replace")):
-        assert "Very5ecret" not in said
-        assert SECRET[-4:] not in said
+    for message in (result, printed.out, printed.err, caplog.text, repr(embedder), str(embedder.identity), files.decode(errors="replace")):
+        assert "Very5ecret" not in message
+        assert SECRET[-4:] not in message
     assert all(asked["key"] == f"Bearer {SECRET}" for asked in server.asked)
 
 

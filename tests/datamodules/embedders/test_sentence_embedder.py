@@ -25,8 +25,8 @@ def no_package(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sentence_embedder, "package_folder", lambda package: None)
 
 
-def similarity(found: torch.Tensor, one: int, two: int) -> float:
-    return float(found[one] @ found[two])
+def similarity(result: torch.Tensor, one: int, two: int) -> float:
+    return float(result[one] @ result[two])
 
 
 @offline
@@ -38,11 +38,11 @@ def test_minilm_is_the_mean_of_its_last_states_at_unit_length(minilm: SentenceEm
     with torch.no_grad():
         means = [network(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0) for text in TEXTS]
     expected = torch.nn.functional.normalize(torch.stack(means))
-    found = minilm.embed(TEXTS)
-    assert found.shape == (5, minilm.dimensions) == (5, 384)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
-    assert similarity(found, 0, 1) > 0.7 > 0.2 > similarity(found, 0, 2)
+    result = minilm.embed(TEXTS)
+    assert result.shape == (5, minilm.dimensions) == (5, 384)
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result, expected, atol=1e-5, rtol=1e-4)
+    assert similarity(result, 0, 1) > 0.7 > 0.2 > similarity(result, 0, 2)
 
 
 @offline
@@ -52,9 +52,9 @@ def test_a_text_longer_than_the_model_takes_is_cut_and_counted(minilm: SentenceE
     assert minilm.look_over([fits, one_more, "short", far_more]) == [
         "2 of 4 texts are longer than all-MiniLM-L6-v2 (sentence-transformers) takes: each was cut to its first 256 tokens."
     ]
-    found = minilm.embed([fits, fits + "and a cat", far_more])
-    torch.testing.assert_close(found[1], found[0])
-    torch.testing.assert_close(found[2], found[0])
+    result = minilm.embed([fits, fits + "and a cat", far_more])
+    torch.testing.assert_close(result[1], result[0])
+    torch.testing.assert_close(result[2], result[0])
 
 
 @offline

@@ -45,13 +45,13 @@ def test_alpha_equals_its_definition_over_pairs(rows: list[list[int]]):
     assert krippendorff_alpha(counts) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-def crowd(items: int = 60, people: int = 12) -> Annotations:
+def crowd(items: int = 60, annotator_probs: int = 12) -> Annotations:
     """Eleven people who are mostly right; number 3 says the opposite of what is right, number 7 always says class 0."""
     rng = np.random.default_rng(0)
-    item, who = np.repeat(np.arange(items), people), np.tile(np.arange(people), items)
+    item, who = np.repeat(np.arange(items), annotator_probs), np.tile(np.arange(annotator_probs), items)
     label = np.where(rng.random(len(item)) < 0.85, item % 3, rng.integers(0, 3, len(item)))
     label = np.where(who == 3, (item + 1) % 3, np.where(who == 7, 0, label))
-    return Annotations(item, label, who, [f"rater {number}" for number in range(people)])
+    return Annotations(item, label, who, [f"rater {number}" for number in range(annotator_probs)])
 
 
 def test_who_contradicts_all_others_and_who_always_says_the_same_are_found():

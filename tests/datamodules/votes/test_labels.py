@@ -37,12 +37,12 @@ from datamodules.votes.labels import _LATIN, look_alikes, printed
     ],
 )
 def test_pairs_that_a_person_takes_for_one(first: str, second: str, differ_in: str):
-    (found,) = look_alikes(["other", first, "an\u043ether", second])
-    assert found == (first, second, differ_in)
-    said = str(found)
-    assert said.isprintable()
-    assert said.endswith(f"({differ_in})")
-    one, other = said.removesuffix(f" ({differ_in})").split(" and ")
+    (result,) = look_alikes(["other", first, "an\u043ether", second])
+    assert result == (first, second, differ_in)
+    message = str(result)
+    assert message.isprintable()
+    assert message.endswith(f"({differ_in})")
+    one, other = message.removesuffix(f" ({differ_in})").split(" and ")
     assert one.strip("'") != other.strip("'") or differ_in == "blanks"
 
 

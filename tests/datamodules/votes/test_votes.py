@@ -154,9 +154,9 @@ def test_split_is_stratified_by_entropy_as_well():
     votes = VoteTable(np.random.default_rng(0).permutation(np.repeat(kinds, 40, axis=0)))
     for part in votes.split([0.5, 0.25, 0.25], seed=3, entropy_bins=4):
         assert votes.counts is not None
-        found = votes.counts[part]
-        assert [int((found == kind).all(1).sum()) for kind in (kinds[0], kinds[1], kinds[4])] == [len(part) // 5] * 3
-        assert (found[:, 1] * 10 >= 40).sum() - len(part) // 5 == 2 * len(part) // 5  # the two of the last bin together
+        result = votes.counts[part]
+        assert [int((result == kind).all(1).sum()) for kind in (kinds[0], kinds[1], kinds[4])] == [len(part) // 5] * 3
+        assert (result[:, 1] * 10 >= 40).sum() - len(part) // 5 == 2 * len(part) // 5  # the two of the last bin together
     assert votes.split([0.5, 0.5], seed=3)[0].tolist() == stratified_split(votes.majority, [0.5, 0.5], 3)[0].tolist()
     with pytest.raises(InputError, match="the number of entropy bins to stratify by is 0"):
         votes.split([0.5, 0.5], seed=3, entropy_bins=0)

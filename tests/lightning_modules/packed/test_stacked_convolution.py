@@ -36,9 +36,9 @@ def test_own_images_are_convolved_and_differentiated_as_by_torch(members, channe
     upstream = drawn(*expected.shape, seed=1)
     expected.backward(upstream)
     mine = batch_last(images.detach()).requires_grad_()
-    found = stacked.later(mine)
-    torch.testing.assert_close(found, batch_last(expected))
-    found.backward(batch_last(upstream))
+    result = stacked.later(mine)
+    torch.testing.assert_close(result, batch_last(expected))
+    result.backward(batch_last(upstream))
     torch.testing.assert_close(mine.grad, batch_last(images.grad))
     for name in ("weight", "bias"):
         torch.testing.assert_close(getattr(stacked, name).grad, torch.stack([getattr(layer, name).grad for layer in own]))
@@ -53,9 +53,9 @@ def test_members_of_a_span_share_images(members, channels, out, kernel, padding,
     expected = torch.stack([layer(seen[0] if m < members else seen[1]) for m, layer in enumerate(own)])
     upstream = drawn(*expected.shape, seed=1)
     expected.backward(upstream)
-    found = stacked.first(spans, seen)
-    torch.testing.assert_close(found, batch_last(expected))
-    found.backward(batch_last(upstream))
+    result = stacked.first(spans, seen)
+    torch.testing.assert_close(result, batch_last(expected))
+    result.backward(batch_last(upstream))
     for name in ("weight", "bias"):
         torch.testing.assert_close(getattr(stacked, name).grad, torch.stack([getattr(layer, name).grad for layer in own]))
 
@@ -68,9 +68,9 @@ def test_pooling_is_that_of_torch(height, width, ceil_mode):
     upstream = drawn(*expected.shape, seed=1)
     expected.backward(upstream)
     mine = batch_last(images.detach()).requires_grad_()
-    found = pooled(mine, ceil_mode)
-    torch.testing.assert_close(found, batch_last(expected), rtol=0, atol=0)
-    found.backward(batch_last(upstream))
+    result = pooled(mine, ceil_mode)
+    torch.testing.assert_close(result, batch_last(expected), rtol=0, atol=0)
+    result.backward(batch_last(upstream))
     torch.testing.assert_close(mine.grad, batch_last(images.grad), rtol=0, atol=0)
 
 

@@ -14,18 +14,18 @@ from studies.analysis.mode_shift import mode_shift
 def test_the_parts_are_those_of_a_loop_and_sum_to_the_gain_exactly(seeds: int):
     rng = generator(seeds, "test-mode-shift")
     before, after = rng.integers(4, size=(2, seeds, 97))
-    old, people = rng.dirichlet(np.ones(4), (2, 97))
-    shift = mode_shift(before, after, old, people, people)
+    old, annotator_probs = rng.dirichlet(np.ones(4), (2, 97))
+    shift = mode_shift(before, after, old, annotator_probs, annotator_probs)
     gains = {True: Fraction(0), False: Fraction(0)}
     for run in range(seeds):
         for item in range(97):
-            truth = people[item].argmax()
+            truth = annotator_probs[item].argmax()
             gain = int(after[run, item] == truth) - int(before[run, item] == truth)
             gains[bool(old[item].argmax() != truth)] += Fraction(gain, seeds * 97)
     assert Fraction(shift.changed.net, seeds * 97) == gains[True]
     assert Fraction(shift.kept.net, seeds * 97) == gains[False]
     assert shift.all.net == shift.changed.net + shift.kept.net
-    truth = people.argmax(1)
+    truth = annotator_probs.argmax(1)
     assert shift.gain(shift.all) == pytest.approx((after == truth).mean() - (before == truth).mean(), abs=1e-15)
     assert (shift.changed.items, shift.kept.items) == ((old.argmax(1) != truth).sum(), (old.argmax(1) == truth).sum())
 

@@ -83,32 +83,32 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
 
 @pytest.mark.parametrize("kind", ["js", "l1"])
 def test_the_distance_is_of_the_very_targets_that_soft_labels_trained_on(records, kind):
-    found = target_errors(replace(SPEC, distance=kind), records, ["seed"])
+    result = target_errors(replace(SPEC, distance=kind), records, ["seed"])
     for seed in (0, 1, 2):
         data = data_of(seed)
         trained_on = data.bound.targets(0).numpy()
         sparse, full = sparse_and_full(seed)
         np.testing.assert_allclose(trained_on, sparse, atol=1e-7)
         np.testing.assert_allclose(full, data.annotator_probs[torch.from_numpy(data.rows("train"))], atol=1e-7)
-        gains = found.cells["Near", ABSENT][seed,]
+        gains = result.cells["Near", ABSENT][seed,]
         np.testing.assert_allclose(gains.distance, np.nan_to_num(expected_distance(seed, kind)), atol=1e-6)
 
 
 def test_gains_are_of_the_same_item_whatever_the_order_of_rows(records):
-    found = target_errors(SPEC, records, ["seed"])
+    result = target_errors(SPEC, records, ["seed"])
     for seed in (0, 1, 2):
         _, full = sparse_and_full(seed)
         share = np.nan_to_num(expected_distance(seed))[:, None]
         for method, closer in (("Near", share), ("Far", 0.9 - share)):
             nll = -(full * np.log(0.5 + closer * (full - 0.5))).sum(1)
-            np.testing.assert_allclose(found.cells[method, ABSENT][seed,].gain, np.log(2) - nll, atol=1e-6)
+            np.testing.assert_allclose(result.cells[method, ABSENT][seed,].gain, np.log(2) - nll, atol=1e-6)
 
 
 def test_correlations_have_the_sign_and_size_of_scipys(records):
-    found = target_errors(SPEC, records, ["seed"])
+    result = target_errors(SPEC, records, ["seed"])
     for method, sign in (("Near", 1), ("Far", -1)):
-        for unit, rho in found.spearman(method).items():
-            gains = found.cells[method, ABSENT][unit]
+        for unit, rho in result.spearman(method).items():
+            gains = result.cells[method, ABSENT][unit]
             assert rho == pytest.approx(spearmanr(gains.distance, gains.gain)[0])
             assert sign * rho > 0.5
     split = target_errors(replace(SPEC, items="high", quantile=0.5), records, ["seed"])
@@ -120,11 +120,11 @@ def test_correlations_have_the_sign_and_size_of_scipys(records):
 
 
 def test_bins_hold_every_item_and_their_means_are_those_of_numpy(records):
-    found = target_errors(SPEC, records, ["seed"])
-    bins = found.bins(ABSENT, 3)["Near"]
+    result = target_errors(SPEC, records, ["seed"])
+    bins = result.bins(ABSENT, 3)["Near"]
     assert bins[0].low == bins[0].high == bins[0].distance == 0
     assert sum(b.items for b in bins) == 3 * 60
-    pooled = [found.cells["Near", ABSENT][seed,] for seed in (0, 1, 2)]
+    pooled = [result.cells["Near", ABSENT][seed,] for seed in (0, 1, 2)]
     for b in bins:
         inside = [(g.distance > b.low) & (g.distance <= b.high) if b.high else g.distance < 1e-6 for g in pooled]
         means = [g.gain[chosen].mean() for g, chosen in zip(pooled, inside, strict=True)]
@@ -154,20 +154,20 @@ def test_distances_are_those_of_scipy():
 
 
 def test_figure_caption_and_tables_say_the_same(records):
-    found, section = target_errors(SPEC, records, ["seed"]), Section([], [], labels={"Near": "near by"})
-    figure = draw_target_error(SPEC, found, section)
+    result, section = target_errors(SPEC, records, ["seed"]), Section([], [], labels={"Near": "near by"})
+    figure = draw_target_error(SPEC, result, section)
     (axes,) = figure.axes
     lines = {line.get_label(): line for line in axes.get_lines()}
-    bins = found.bins(ABSENT, 3)
+    bins = result.bins(ABSENT, 3)
     assert np.asarray(lines["near by"].get_ydata()) == pytest.approx([b.gain for b in bins["Near"]])
     assert np.asarray(lines["Far"].get_xdata()) == pytest.approx([b.distance for b in bins["Far"]])
     assert "square root of the divergence" in axes.get_xlabel()
     assert "(nats)" in axes.get_ylabel()
-    caption = " ".join(target_error_caption(SPEC, found, section))
-    values = list(found.spearman("Near").values())
+    caption = " ".join(target_error_caption(SPEC, result, section))
+    values = list(result.spearman("Near").values())
     assert f"near by {np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})" in caption
     assert "60 training items" in caption
-    correlations, points = target_error_listings(SPEC, found, section, [])
+    correlations, points = target_error_listings(SPEC, result, section, [])
     assert [row["delivery"] for row in correlations.rows] == ["near by", "Far"]
     assert correlations.rows[0]["mean"] == pytest.approx(np.mean(values))
     assert [row["gain"] for row in points.rows if row["delivery"] == "Far"] == [b.gain for b in bins["Far"]]
@@ -178,8 +178,8 @@ def test_what_is_absent_is_said(records, tmp_path):
     only_hard = [record for record in records if record.factors["delivery"] != "SoftLabels"]
     assert "no seed has predictions of both SoftLabels" in target_errors(SPEC, only_hard, ["seed"]).note
     some = [record for record in records if record.run != "SoftLabels-1"]
-    found = target_errors(SPEC, some, ["seed"])
-    assert set(found.cells["Near", ABSENT]) == {(0,), (2,)}
+    result = target_errors(SPEC, some, ["seed"])
+    assert set(result.cells["Near", ABSENT]) == {(0,), (2,)}
     for record in records:
         (record.folder / "predictions.parquet").unlink()
     assert "predictions.parquet" in target_errors(SPEC, records, ["seed"]).note
@@ -195,6 +195,6 @@ def test_predictions_of_another_split_are_refused(records, monkeypatch: pytest.M
 def test_the_sparse_target_is_the_distribution_of_the_few_votes_whatever_the_run_delivers():
     data = Opinions(delivery=MajorityVote(), seed=1)
     data.setup()
-    found, chosen = item_distances(data, VOTES, "js", None)
-    np.testing.assert_allclose(found, np.nan_to_num(expected_distance(1)), atol=1e-6)
+    result, chosen = item_distances(data, VOTES, "js", None)
+    np.testing.assert_allclose(result, np.nan_to_num(expected_distance(1)), atol=1e-6)
     assert chosen.all()

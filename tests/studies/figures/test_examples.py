@@ -50,19 +50,19 @@ def run(folder: Path, delivery: str, seed: int, probs: Tensor | None, test: tupl
 
 def test_rules_agree_with_a_plain_sort():
     rng = np.random.default_rng(0)
-    people, models = torch.from_numpy(rng.dirichlet(np.ones(3), 50)), torch.from_numpy(rng.dirichlet(np.ones(3), (2, 50)))
-    people[10] = people[20]  # a tie
-    entropy = functional.entropy(people)
+    annotator_probs, models = torch.from_numpy(rng.dirichlet(np.ones(3), 50)), torch.from_numpy(rng.dirichlet(np.ones(3), (2, 50)))
+    annotator_probs[10] = annotator_probs[20]  # a tie
+    entropy = functional.entropy(annotator_probs)
     by_hand = sorted(range(50), key=lambda item: (-entropy[item], item))
-    assert most_disagreement(people, models, 50).tolist() == by_hand
-    alike = [item for item in by_hand if all(model[item].argmax() == people[item].argmax() for model in models)]
+    assert most_disagreement(annotator_probs, models, 50).tolist() == by_hand
+    alike = [item for item in by_hand if all(model[item].argmax() == annotator_probs[item].argmax() for model in models)]
     assert 1 < len(alike) < 50
-    assert same_class(people, models, 3).tolist() == alike[:3]
-    assert same_class(people, models, 99).tolist() == alike
+    assert same_class(annotator_probs, models, 3).tolist() == alike[:3]
+    assert same_class(annotator_probs, models, 99).tolist() == alike
     from_agreement = sorted(range(50), key=lambda item: (entropy[item], item))
-    assert spread(people, models, 3).tolist() == [from_agreement[0], from_agreement[24], from_agreement[49]]
-    assert spread(people, models, 1).tolist() == from_agreement[:1]
-    assert spread(people, models, 99).tolist() == from_agreement
+    assert spread(annotator_probs, models, 3).tolist() == [from_agreement[0], from_agreement[24], from_agreement[49]]
+    assert spread(annotator_probs, models, 1).tolist() == from_agreement[:1]
+    assert spread(annotator_probs, models, 99).tolist() == from_agreement
 
 
 def test_test_items_of_the_first_seed_that_has_all_models(tmp_path):
@@ -74,22 +74,22 @@ def test_test_items_of_the_first_seed_that_has_all_models(tmp_path):
         run(tmp_path, "soft", 2, hard),
         run(tmp_path, "hard", 2, soft),
     ]
-    found, absent = find_examples(SPEC, records, ["seed"], Shops())
+    result, absent = find_examples(SPEC, records, ["seed"], Shops())
     assert absent == []
-    assert [(example.row, example.item) for example in found] == [(5, "text 5"), (6, "text 6")]  # item 0 is a training item
-    assert found[0].class_names == ("cheap", "dear")
-    for example in found:
+    assert [(example.row, example.item) for example in result] == [(5, "text 5"), (6, "text 6")]  # item 0 is a training item
+    assert result[0].class_names == ("cheap", "dear")
+    for example in result:
         assert list(example.models) == ["soft", "hard"]
         assert torch.equal(example.annotators, PEOPLE[example.row])
         assert torch.allclose(example.models["soft"], soft[example.row])
         assert torch.allclose(example.models["hard"], hard[example.row])
-    assert found[1].kl("hard") == pytest.approx(0.6 * np.log(0.6 / 0.4) + 0.4 * np.log(0.4 / 0.6))
+    assert result[1].kl("hard") == pytest.approx(0.6 * np.log(0.6 / 0.4) + 0.4 * np.log(0.4 / 0.6))
 
 
 def test_what_there_is_not_is_said(tmp_path):
     soft = run(tmp_path, "soft", 0, PEOPLE)
-    found, absent = find_examples(SPEC, [soft], ["seed"], Shops())
-    assert found == []
+    result, absent = find_examples(SPEC, [soft], ["seed"], Shops())
+    assert result == []
     assert absent == ["Not drawn: no seed has a predictions.parquet, which cli.py predict writes, of each of soft, hard."]
     other = run(tmp_path, "hard", 0, PEOPLE, test=(3, 4, 5))
     _, absent = find_examples(SPEC, [soft, other], ["seed"], Shops())
@@ -101,31 +101,45 @@ def test_what_there_is_not_is_said(tmp_path):
 
 
 def example(item: str | Tensor, classes: int, panel: Any = ABSENT) -> Example:
-    people = torch.full((classes,), 1 / classes)
-    return Example(panel, 7, item, tuple(f"class {k}" for k in range(classes)), people, {"soft": people, "hard": torch.eye(classes)[0]})
+    annotator_probs = torch.full((classes,), 1 / classes)
+    return Example(
+        panel,
+        7,
+        item,
+        tuple(f"class {k}" for k in range(classes)),
+        annotator_probs,
+        {"soft": annotator_probs, "hard": torch.eye(classes)[0]},
+    )
 
 
 def test_texts_and_pictures_are_drawn_with_their_distributions():
     picture = torch.arange(48, dtype=torch.uint8).reshape(3, 4, 4)
     shown = [example("It costs $5 or $6_000 🙂.\nReally?", 3, "texts"), example(picture, 10, "pictures")]
-    figure, said = draw_examples(SPEC, shown, SECTION)
+    figure, message = draw_examples(SPEC, shown, SECTION)
     assert len(figure.axes) == 2 * 4
-    item, people, soft, hard = figure.axes[:4]
+    item, annotator_probs, soft, hard = figure.axes[:4]
     assert item.texts[0].get_text() == "It costs $5 or $6_000 □.\nReally?"
     assert item.get_title("left") == "texts, item 7"
-    assert [label.get_text() for label in people.get_yticklabels()] == ["class 0", "class 1", "class 2"]
-    assert [bar.get_width() for bar in people.patches if isinstance(bar, Rectangle)] == pytest.approx([1 / 3] * 3)
+    assert [label.get_text() for label in annotator_probs.get_yticklabels()] == ["class 0", "class 1", "class 2"]
+    assert [bar.get_width() for bar in annotator_probs.patches if isinstance(bar, Rectangle)] == pytest.approx([1 / 3] * 3)
     assert [bar.get_width() for bar in hard.patches if isinstance(bar, Rectangle)] == [1, 0, 0]
     assert soft.get_title() == "soft labels\nKL 0.00"
-    assert (people.get_xlabel(), hard.get_xlabel()) == ("share of votes", "probability")
-    assert len({axes.patches[0].get_facecolor() for axes in (people, soft, hard)}) == 3
+    assert (annotator_probs.get_xlabel(), hard.get_xlabel()) == ("share of votes", "probability")
+    assert len({axes.patches[0].get_facecolor() for axes in (annotator_probs, soft, hard)}) == 3
     assert np.array_equal(np.asarray(figure.axes[4].images[0].get_array()), picture.permute(1, 2, 0).numpy())
-    assert "Cut" not in " ".join(said)
+    assert "Cut" not in " ".join(message)
 
 
 def test_names_of_classes_and_panels_are_no_formulas():
-    people = torch.tensor([0.5, 0.5])
-    odd = Example("$\\frac{$", 7, "a text", ("$\\frac{$", "a $ and a $, " + "x" * 300), people, {"soft": people, "hard": people})
+    annotator_probs = torch.tensor([0.5, 0.5])
+    odd = Example(
+        "$\\frac{$",
+        7,
+        "a text",
+        ("$\\frac{$", "a $ and a $, " + "x" * 300),
+        annotator_probs,
+        {"soft": annotator_probs, "hard": annotator_probs},
+    )
     figure, _ = draw_examples(SPEC, [odd], SECTION)
     figure.draw_without_rendering()
     first, second = (label.get_text() for label in figure.axes[1].get_yticklabels())
@@ -136,11 +150,11 @@ def test_names_of_classes_and_panels_are_no_formulas():
 
 
 def test_long_texts_are_cut_and_it_is_said():
-    figure, said = draw_examples(SPEC, [example("word " * 500, 3)], SECTION)
+    figure, message = draw_examples(SPEC, [example("word " * 500, 3)], SECTION)
     shown = figure.axes[0].texts[0].get_text()
     assert shown.count("\n") == LINES - 1
     assert shown.endswith(" …")
-    assert "Cut to what fits (marked …): 1 text." in said
+    assert "Cut to what fits (marked …): 1 text." in message
     assert fitted("a" * 100, 9) == ("\n".join(["a" * 34, "a" * 34, "a" * 32]), False)  # a word that is longer than a line
 
 

@@ -29,13 +29,13 @@ def test_means_are_over_the_runs_that_reached_an_epoch(tmp_path):
         run(tmp_path, "a", 1, [4.0, 3.0, 2.0, 1.5]),
         run(tmp_path, "b", 0, [1.0, float("nan"), 0.5]),
     ]
-    figure, said = draw_history(SPEC, records, SECTION)
+    figure, message = draw_history(SPEC, records, SECTION)
     assert figure is not None
     lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
     assert np.asarray(lines["first"].get_xdata()).tolist() == [0, 1, 2, 3]
     assert np.asarray(lines["first"].get_ydata()).tolist() == [3.0, 2.0, 2.0, 1.5]
     assert np.asarray(lines["b"].get_xdata()).tolist() == [0, 2]
-    text = " ".join(said)
+    text = " ".join(message)
     assert "mean over 1 to 2 seeds" in text
     assert "Runs differ in length" in text
     assert "Nothing to draw yet for c." in text
@@ -43,40 +43,40 @@ def test_means_are_over_the_runs_that_reached_an_epoch(tmp_path):
 
 def test_best_epochs_are_marked_on_the_mean_curve(tmp_path):
     records = [run(tmp_path, "a", 0, [1.0, 0.5, 0.49, 0.6, 0.7]), run(tmp_path, "a", 1, [1.0, 0.8, 0.6, 0.51, 0.5])]
-    figure, said = draw_history(SPEC, records, SECTION)
+    figure, message = draw_history(SPEC, records, SECTION)
     assert figure is not None
     marks = {line.get_marker(): line for line in figure.axes[0].get_lines() if line.get_marker() not in ("", "None")}
     assert marks["*"].get_xdata() == pytest.approx([3.0])  # of epochs 2 and 4
     assert marks["o"].get_xdata() == pytest.approx([2.0])  # of epochs 1 and 3
     assert marks["*"].get_ydata() == pytest.approx([(0.6 + 0.51) / 2])
-    assert "first 3.0 and 2.0" in " ".join(said)
+    assert "first 3.0 and 2.0" in " ".join(message)
 
 
 def test_other_columns_have_no_marks_and_their_own_names(tmp_path):
     spec = FigureSpec("h", kind="history", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]})
     records = [run(tmp_path, "a", seed, [0.1, 0.01, 0.001], "val/js_hlv") for seed in (0, 1)]
-    figure, said = draw_history(spec, records, SECTION)
+    figure, message = draw_history(spec, records, SECTION)
     assert figure is not None
     axes = figure.axes[0]
     assert len(axes.get_lines()) == 1
     assert "not unanimous" in axes.get_ylabel()
     assert "(nats)" in axes.get_ylabel()
     assert axes.get_yscale() == "log"
-    assert "Stars" not in " ".join(said)
+    assert "Stars" not in " ".join(message)
 
 
 def test_high_first_epochs_are_cut_off_and_it_is_said(tmp_path):
     scores = [50.0, 0.9, *np.linspace(0.8, 0.5, 20)]
-    figure, said = draw_history(SPEC, [run(tmp_path, "a", 0, scores)], SECTION)
+    figure, message = draw_history(SPEC, [run(tmp_path, "a", 0, scores)], SECTION)
     assert figure is not None
     assert figure.axes[0].get_ylim()[1] < 1
-    assert "The first epochs go beyond the axis, up to 50." in said
+    assert "The first epochs go beyond the axis, up to 50." in message
 
 
 def test_a_column_that_no_run_has_is_not_drawn_and_the_others_are_named(tmp_path):
-    figure, said = draw_history(SPEC, [run(tmp_path, "a", 0, [1.0], "val/kl")], SECTION)
+    figure, message = draw_history(SPEC, [run(tmp_path, "a", 0, [1.0], "val/kl")], SECTION)
     assert figure is None
-    assert said == ["Not drawn: no finished run's history.json has the column val/soft_nll; they have lr, val/kl."]
+    assert message == ["Not drawn: no finished run's history.json has the column val/soft_nll; they have lr, val/kl."]
 
 
 def test_spread_is_the_sample_sd():
@@ -88,14 +88,14 @@ def test_spread_is_the_sample_sd():
 def test_on_a_logarithmic_axis_bands_are_the_range_of_seeds_and_nothing_is_cut_off(tmp_path):
     spec = FigureSpec("h", kind="history", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]})
     records = [run(tmp_path, "a", seed, [5.0, first, *[0.001] * 20], "val/js_hlv") for seed, first in enumerate((1e-4, 1e-4, 1e-1))]
-    figure, said = draw_history(spec, records, SECTION)
+    figure, message = draw_history(spec, records, SECTION)
     assert figure is not None
     (band,) = figure.axes[0].collections
     edges = {tuple(point) for point in band.get_paths()[0].vertices.tolist()}
     assert {(1.0, 1e-4), (1.0, 1e-1)} <= edges  # the mean less one SD would lie below 0
     assert figure.axes[0].get_ylim()[1] > 5
-    assert "on logarithmic axes from the least seed to the greatest" in " ".join(said)
-    assert "SD" not in " ".join(said)
+    assert "on logarithmic axes from the least seed to the greatest" in " ".join(message)
+    assert "SD" not in " ".join(message)
 
 
 def test_panels_are_levels_of_another_factor_and_columns_are_rows_of_panels(tmp_path):
@@ -105,7 +105,7 @@ def test_panels_are_levels_of_another_factor_and_columns_are_rows_of_panels(tmp_
         for record in (run(tmp_path / dataset, "a", 0, [base, base / 2]), run(tmp_path / dataset, "b", 0, [base, base / 4], "train/kl")):
             records.append(replace(record, factors={**record.factors, "dataset": dataset}))
     spec = replace(SPEC, metric=["val/soft_nll", "train/kl"], panels="dataset", levels={"delivery": ["a", "b"], "dataset": ["x", "y"]})
-    figure, said = draw_history(spec, records, Section([], [], labels={"a": "first", "x": "the x"}))
+    figure, message = draw_history(spec, records, Section([], [], labels={"a": "first", "x": "the x"}))
     assert figure is not None
     drawn = [
         [(line.get_label(), np.asarray(line.get_ydata()).tolist()) for line in axes.get_lines() if line.get_marker() == ""]
@@ -115,7 +115,7 @@ def test_panels_are_levels_of_another_factor_and_columns_are_rows_of_panels(tmp_
     assert [axes.get_title() for axes in figure.axes] == ["the x", "y"] * 2
     assert [axes.get_ylabel().split(" ")[0] for axes in figure.axes] == ["Validation", "", "Training", ""]  # once for each row
     assert figure.axes[0].get_subplotspec().rowspan.start < figure.axes[2].get_subplotspec().rowspan.start  # pyright: ignore
-    text = " ".join(said)
+    text = " ".join(message)
     assert "the x, val/soft_nll: Nothing to draw yet for b." in text
     assert "the x, val/soft_nll: first 1.0 and 1.0; y, val/soft_nll: first 1.0 and 1.0." in text
     one_row, _ = draw_history(replace(spec, metric="val/soft_nll"), records, SECTION)

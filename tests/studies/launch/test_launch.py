@@ -150,13 +150,13 @@ def test_a_run_that_diverges_alone_fails_as_it_does_in_a_pack_and_is_not_tried_a
 
 
 def test_two_processes_on_one_study_take_turns(tmp_path: Path):
-    study, runs, said = write_study(tmp_path), tmp_path / "runs", tmp_path / "said"
+    study, runs, message = write_study(tmp_path), tmp_path / "runs", tmp_path / "said"
     first = processes.Process(words(study, runs))
     until(lambda: list(runs.glob(".studies/small/*.json")))  # it has begun
     first.send_signal(signal.SIGSTOP)  # however fast its jobs are, it has not ended before the other has started
-    with open(said, "w") as output:
+    with open(message, "w") as output:
         second = processes.Process(words(study, runs), stdout=output, stderr=output)
-    until(lambda: "which runs this study, since" in said.read_text())
+    until(lambda: "which runs this study, since" in message.read_text())
     first.send_signal(signal.SIGCONT)
     first.communicate()
     assert [process.wait() for process in (first, second)] == [0, 0]
@@ -188,8 +188,8 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path: Path, tin
 
 def states(runs: Path) -> dict[Path, int]:
     """What jobs write as they go on, and when they last did."""
-    found = (path for path in runs.rglob("*") if path.suffix in (".progress", ".pt", ".ckpt", ".json"))
-    return {path: path.stat().st_mtime_ns for path in found if path.exists()}
+    result = (path for path in runs.rglob("*") if path.suffix in (".progress", ".pt", ".ckpt", ".json"))
+    return {path: path.stat().st_mtime_ns for path in result if path.exists()}
 
 
 @pytest.mark.long

@@ -41,5 +41,5 @@ def test_a_study_of_runs_on_two_devices(tmp_path: Path):
         assert (run / "predictions.parquet").exists()
     (one, _), (two, _) = results
     assert one == two  # the same run, by its name
-    found = [result["metrics"] if result else {} for result in results.values()]
-    assert found[0] == pytest.approx(found[1], abs=1e-4)
+    match = [result["metrics"] if result else {} for result in results.values()]
+    assert match[0] == pytest.approx(match[1], abs=1e-4)

@@ -72,24 +72,24 @@ def test_a_signal_is_told_and_the_same_command_continues(
 
 def job_of(process: subprocess.Popen) -> int:
     """The process that a study's job server forked."""
-    found: list[int] = []
+    result: list[int] = []
 
     def there() -> bool:
-        found.extend(job for server in children(process.pid) for job in children(server))
-        return bool(found)
+        result.extend(job for server in children(process.pid) for job in children(server))
+        return bool(result)
 
     wait_until(process, there)
-    return found[0]
+    return result[0]
 
 
 def children(parent: int) -> list[int]:
     """By what /proc says of every process, as not every system lists the children of one."""
-    found = []
+    result = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:  # it has ended meanwhile
             continue
         if int(fields[1]) == parent:
-            found.append(int(path.parent.name))
-    return found
+            result.append(int(path.parent.name))
+    return result

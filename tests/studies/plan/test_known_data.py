@@ -194,8 +194,8 @@ def test_a_changed_split_is_refused_by_every_command_and_by_studies(own: Path, c
     main(["test", *words])
     check_data([(read_config(run_dir), run_dir)])
     write_split(own, shift=1)
-    said = f"the split in {own / 'items.csv'}, column part, is not the one that it was trained on"
-    assert said in refused(capsys, "test", words)
+    message = f"the split in {own / 'items.csv'}, column part, is not the one that it was trained on"
+    assert message in refused(capsys, "test", words)
     with pytest.raises(InputError, match=r"items.csv, column part, is not the one that it was trained on"):
         check_data([(read_config(run_dir), run_dir)])
 

@@ -101,12 +101,12 @@ def test_what_a_study_names_is_looked_for_beside_it_then_where_one_is(folder: Pa
     ):
         Study.load(path)
     path.write_text(yaml.safe_dump({**content, "extends": "absent.yaml"}))
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as result:
         Study.load(path)
     assert f"absent.yaml, which {path} extends, cannot be read as a study: it is neither in the study's folder {folder}, " in str(
-        told.value
+        result.value
     )
-    assert f"nor in the working folder {tmp_path}, nor in the project's {ROOT}." in str(told.value)
+    assert f"nor in the working folder {tmp_path}, nor in the project's {ROOT}." in str(result.value)
 
 
 def test_folders_of_data_are_those_that_hold_it(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -20,8 +20,8 @@ from studies.plan.second_stage import second_stage
 from studies.plan.study import Run, Study
 from studies.report.copy import write_copy
 from studies.report.report import build_report, write_report
+from studies.tables import selection_listing
 from studies.tables.table_formats import NOTHING
-from studies.tables.tables import selection_listing
 from tests.finished import FINISHED
 
 DIGITS = str(Path(__file__).parents[3] / "configs/digits.yaml")

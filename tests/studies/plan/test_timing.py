@@ -26,9 +26,9 @@ def study(folder: Path, **content) -> Path:
 
 
 def test_one_measurement_for_each_shape_of_run(tmp_path: Path):
-    found = calibrate(Study.load(study(tmp_path)).runs(), predict=True, steps=2)
-    assert [(c.network, c.runs) for c in found] == [("SimpleFFN", 3), ("LeNet", 3)]
-    first, data = found[0], Digits()
+    result = calibrate(Study.load(study(tmp_path)).runs(), predict=True, steps=2)
+    assert [(c.network, c.runs) for c in result] == [("SimpleFFN", 3), ("LeNet", 3)]
+    first, data = result[0], Digits()
     data.setup()
     train, val, test = (len(data.rows(split)) for split in ("train", "val", "test"))
     assert first.steps == 3 * 30 * math.ceil(train / 64)
@@ -36,18 +36,18 @@ def test_one_measurement_for_each_shape_of_run(tmp_path: Path):
     assert first.step > 0
     assert first.product == 0  # no run looks at its Hessian
     assert first.hours == pytest.approx((first.steps * first.step + first.evaluated * first.evaluation) / 3600)
-    assert found[1].flops > first.flops
+    assert result[1].flops > first.flops
 
 
 def test_runs_of_one_shape_count_by_their_own_lengths(tmp_path: Path):
     grids = {
         "main": {"trainer.max_epochs": [2, 200], "data.delivery": ["SoftLabels", "Multipass"], "model.optimizer.init_args.lr": [0.1, 0.2]}
     }
-    (found,) = calibrate(Study.load(study(tmp_path, grids=grids)).runs(), predict=False, steps=1)
+    (result,) = calibrate(Study.load(study(tmp_path, grids=grids)).runs(), predict=False, steps=1)
     data = Digits()
     data.setup()
-    assert found.runs == 8
-    assert found.steps == 4 * 202 * math.ceil(len(data.rows("train")) / 64)
+    assert result.runs == 8
+    assert result.steps == 4 * 202 * math.ceil(len(data.rows("train")) / 64)
 
 
 def test_hessians_count_where_a_run_has_the_probe(tmp_path: Path):
@@ -70,10 +70,10 @@ def test_steps_of_an_epoch_follow_the_trainers_limit(limit, batches: int):
 
 def test_plan_says_what_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture):
     main(["study", "plan", str(study(tmp_path)), "--calibrate", "--runs", str(tmp_path / "runs")])
-    said = capsys.readouterr().out
-    assert "SimpleFFN on this CPU" in said
-    assert "3 runs one after the other" in said
-    assert "by arithmetic, not measured" in said
+    message = capsys.readouterr().out
+    assert "SimpleFFN on this CPU" in message
+    assert "3 runs one after the other" in message
+    assert "by arithmetic, not measured" in message
 
 
 def test_calibrating_a_run_is_a_mistake(tmp_path: Path):

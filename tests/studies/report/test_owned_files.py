@@ -55,12 +55,12 @@ def test_what_is_not_ours_or_was_changed_is_named_before_anything_is_done(tmp_pa
     write(tmp_path, FIRST)
     (tmp_path / name).write_bytes(b"a person's")
     before = held(tmp_path)
-    said = (
+    messages = (
         rf"{name} was not written by a report that keeps a list of its files; move it away\."
         if name not in FIRST
         else rf"{name} was changed after it was written; move it"
     )
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=messages):
         write(tmp_path, SECOND)
     assert held(tmp_path) == before
     (tmp_path / name).unlink()
@@ -203,12 +203,12 @@ def test_killed_at_any_moment_it_knows_its_own_files_again(tmp_path: Path):
         process.start()
         process.join()
         code = process.exitcode
-        found = {name: content for name, content in held(folder).items() if not name.endswith(SUFFIX)}
-        assert found.pop("tables/mine.csv") == b"a person's"
-        assert all(content in (FIRST.get(name), SECOND.get(name)) for name, content in found.items())
-        assert found["page.html"] in (b"first", b"second")
-        if found["page.html"] == b"second":
-            assert found.items() >= SECOND.items()  # the page comes last
+        result = {name: content for name, content in held(folder).items() if not name.endswith(SUFFIX)}
+        assert result.pop("tables/mine.csv") == b"a person's"
+        assert all(content in (FIRST.get(name), SECOND.get(name)) for name, content in result.items())
+        assert result["page.html"] in (b"first", b"second")
+        if result["page.html"] == b"second":
+            assert result.items() >= SECOND.items()  # the page comes last
         check_files(folder, {**FIRST, **SECOND}, owned_files(folder, OWNER) or {}, OWNER)
         remove_partial_files(folder, folder / "tables", folder / "figures")
         write(folder, SECOND)

@@ -145,10 +145,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study = make_study(folder)
     finish(study, folder / "runs")
     rng = np.random.default_rng(0)
-    people = torch.from_numpy(rng.dirichlet(np.full(3, 0.4), 200))
+    annotator_probs = torch.from_numpy(rng.dirichlet(np.full(3, 0.4), 200))
     for run in study.runs():
         if run.factors["sweep"] in ({"data.delivery": d, **AT_5, "seed_everything": 0} for d in DELIVERIES[:2]):
-            table = prediction_table(people * 0.8 + 0.2 / 3, people, torch.arange(200), {"test": np.arange(200)})
+            table = prediction_table(annotator_probs * 0.8 + 0.2 / 3, annotator_probs, torch.arange(200), {"test": np.arange(200)})
             pq.write_table(table, run.folder(folder / "runs") / "predictions.parquet")
     assert write_report(study, folder / "runs", folder / "out") == folder / "out" / "report.html"
     return folder

@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     report = {"labels": LABELS, "tables": tables, "figures": figures}
     content = {"name": "odd", "title": BROKEN, "configs": ["configs/digits.yaml"], "grids": {"all": grid}, "report": report}
     (folder / "odd.yaml").write_text(yaml.safe_dump(content))
-    people = torch.from_numpy(np.random.default_rng(0).dirichlet(np.full(3, 0.4), 50))
+    annotator_probs = torch.from_numpy(np.random.default_rng(0).dirichlet(np.full(3, 0.4), 50))
     for run in Study.load(folder / "odd.yaml").runs():
         place = run.folder(folder / "runs")
         place.mkdir(parents=True)
@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         (place / "results.json").write_text(json.dumps(results))
         (place / "history.json").write_text(json.dumps([{"epoch": epoch, "val/soft_nll": 1.0 - 0.1 * epoch} for epoch in range(3)]))
-        table = prediction_table(torch.full_like(people, 1 / 3), people, torch.arange(50), {"test": np.arange(50)})
+        table = prediction_table(torch.full_like(annotator_probs, 1 / 3), annotator_probs, torch.arange(50), {"test": np.arange(50)})
         pq.write_table(table, place / "predictions.parquet")
     return folder
 

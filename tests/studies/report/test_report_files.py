@@ -50,8 +50,8 @@ def renamed(report: Report, title: str) -> Report:
 
 
 def held(folder: Path) -> dict[str, bytes]:
-    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: content for name, content in found.items() if not name.startswith("tensorboard/")}
+    result = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {name: content for name, content in result.items() if not name.startswith("tensorboard/")}
 
 
 def in_fork(work: Callable[[], None]) -> int:
@@ -74,8 +74,8 @@ def test_a_report_replaces_an_earlier_one_and_nothing_beside_it(report: Report, 
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
     write_files(replace(report, tables=report.tables[:1], figures=[]), tmp_path)
-    found = held(tmp_path)
-    assert found.keys() == {name for name in FILES if "second" not in name and "points" not in name} | {
+    result = held(tmp_path)
+    assert result.keys() == {name for name in FILES if "second" not in name and "points" not in name} | {
         "figures/mine.png",
         "tables/mine.csv",
     }
@@ -140,11 +140,11 @@ def test_of_two_reports_at_once_one_whole_report_is_left(report: Report, tmp_pat
         writer.join()
     assert [writer.exitcode for writer in writers] == [0] * 10
     assert seen
-    found = held(out)
-    assert found.keys() == FILES
+    result = held(out)
+    assert result.keys() == FILES
     numbers = {
         number
-        for name, content in found.items()
+        for name, content in result.items()
         if name.endswith((".md", ".tex", ".html"))
         for number in re.findall(rb"Number (\d\d)", content)
     }
@@ -183,15 +183,15 @@ def test_a_report_killed_in_mid_write_leaves_a_whole_page_and_the_next_one_no_re
         write_files(replace(renamed(report, "After"), tables=report.tables[1:]), tmp_path)
 
     assert in_fork(be_killed) == -signal.SIGKILL
-    found = held(tmp_path)
-    assert new is None or (b"<h1>After</h1>" in found["report.html"]) is new
+    result = held(tmp_path)
+    assert new is None or (b"<h1>After</h1>" in result["report.html"]) is new
     if event == "fsync":
-        assert found.items() >= before.items() - {(LIST, before[LIST]), (".lock", b"")}
-    assert all(content.endswith(b"</body></html>\n") for name, content in found.items() if name == "report.html")
+        assert result.items() >= before.items() - {(LIST, before[LIST]), (".lock", b"")}
+    assert all(content.endswith(b"</body></html>\n") for name, content in result.items() if name == "report.html")
     write_files(renamed(report, "At last"), tmp_path)
-    found = held(tmp_path)
-    assert found.keys() == FILES
-    assert b"<h1>At last</h1>" in found["report.html"]
+    result = held(tmp_path)
+    assert result.keys() == FILES
+    assert b"<h1>At last</h1>" in result["report.html"]
     assert not list(tmp_path.rglob(f".*{SUFFIX}"))
 
 
@@ -217,8 +217,8 @@ def test_a_copy_into_a_papers_folder_touches_nothing_of_it(
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert ended.value.code == 2
-    said = "figures/points.png was not written by a copy that keeps a list of its files; name a new folder after --copy, or delete what is there."
-    assert capsys.readouterr().err == f"error: {paper}/{said}\n"
+    message = "figures/points.png was not written by a copy that keeps a list of its files; name a new folder after --copy, or delete what is there."
+    assert capsys.readouterr().err == f"error: {paper}/{message}\n"
     assert held(paper) == before
     assert not (runs / "sweep-report").exists()
     (paper / "figures" / "points.png").unlink()
@@ -254,8 +254,8 @@ def test_a_copy_that_a_person_has_changed_is_refused_by_name(report: Report, tmp
 def refused(report: Report, folder: Path, name: str) -> None:
     """Nothing is touched, and the file in the way is named with what to do."""
     before = held(folder)
-    said = "was not written by a copy that keeps a list of its files; name a new folder after --copy, or delete what is there"
-    with pytest.raises(InputError, match=rf"^{re.escape(str(folder / name))} {said}\.$"):
+    message = "was not written by a copy that keeps a list of its files; name a new folder after --copy, or delete what is there"
+    with pytest.raises(InputError, match=rf"^{re.escape(str(folder / name))} {message}\.$"):
         write_copy(report, folder)
     assert held(folder) == before
 
@@ -317,10 +317,10 @@ def test_a_copy_goes_neither_to_runs_nor_to_reports_nor_to_another_studys_copy(
     }
     for again in range(2):
         before = held(tmp_path), held(runs)
-        for place, said in places.items():
+        for place, message in places.items():
             with pytest.raises(SystemExit):
                 main(["study", "report", str(study.path), "--runs", str(runs), "--copy", str(place)])
-            assert capsys.readouterr().err == f"error: {place} {said}.\n"
+            assert capsys.readouterr().err == f"error: {place} {message}.\n"
         assert (held(tmp_path), held(runs)) == before
         if not again:  # the next time there is a report
             write_files(report, runs / "sweep-report")
@@ -374,8 +374,8 @@ def test_runs_that_cannot_be_written_give_a_copy_and_need_no_lock(
     with pytest.raises(InputError, match=r"sweep-report cannot be written; name a folder for a copy of the report with --copy\."):
         report_command(study, runs, None, print)
     before = sorted(runs.rglob("*"))
-    said: list[str] = []
-    report_command(study, runs, tmp_path / "copy", said.append)
-    assert said == [f"{runs}/sweep-report cannot be written, so there is a copy alone", f"copy: {tmp_path}/copy/README.md"]
+    messages: list[str] = []
+    report_command(study, runs, tmp_path / "copy", messages.append)
+    assert messages == [f"{runs}/sweep-report cannot be written, so there is a copy alone", f"copy: {tmp_path}/copy/README.md"]
     assert held(tmp_path / "copy").keys() == COPIED
     assert sorted(runs.rglob("*")) == before  # not even a lock

@@ -73,15 +73,18 @@ def finish(run: Run, folder: Path) -> None:
     factors = run.factors["main"]
     data = build_data(run.config)
     assert data.corpus is not None
-    people = torch.from_numpy(data.corpus.votes.probs)
+    annotator_probs = torch.from_numpy(data.corpus.votes.probs)
     soft = factors["data.delivery"] == "SoftLabels"
-    sharp = people.add(0.05).pow(1 if soft else 3)
+    sharp = annotator_probs.add(0.05).pow(1 if soft else 3)
     probs = sharp / sharp.sum(1, keepdim=True)
     folder.mkdir(parents=True)
-    write_predictions(folder, probs, people, torch.arange(len(people)), data.corpus.splits)
+    write_predictions(folder, probs, annotator_probs, torch.arange(len(annotator_probs)), data.corpus.splits)
     test = torch.from_numpy(data.rows("test"))
-    metrics = {"kl": functional.kl_divergence(probs[test], people[test]).item(), "accuracy": 0.5 + 0.01 * factors["seed_everything"]}
-    metrics["entropy_pearson"] = functional.entropy_correlation(probs[test], people[test], "pearson").item()
+    metrics = {
+        "kl": functional.kl_divergence(probs[test], annotator_probs[test]).item(),
+        "accuracy": 0.5 + 0.01 * factors["seed_everything"],
+    }
+    metrics["entropy_pearson"] = functional.entropy_correlation(probs[test], annotator_probs[test], "pearson").item()
     about = {**FINISHED, "run": run.name, "dataset": factors["dataset"], "simulated_annotators": True, "versions": {"torch": "2"}}
     results = {**about, "metrics": metrics}
     (folder / "results.json").write_text(json.dumps(results))
@@ -154,11 +157,11 @@ def test_examples_show_the_test_items_on_which_people_disagree_most(both, planne
     for axes, run in zip(figure.axes[::4], (planned[0], planned[-1]), strict=True):
         data = build_data({**run.config, "data": {**run.config["data"], "init_args": {**run.config["data"]["init_args"], "seed": 0}}})
         assert data.corpus is not None
-        found, test = re.search(r"^(.*), item (\d+)$", axes.get_title("left")), data.rows("test")
-        assert found is not None
-        assert found[1] == report.section.label(run.factors["main"]["dataset"])
+        result, test = re.search(r"^(.*), item (\d+)$", axes.get_title("left")), data.rows("test")
+        assert result is not None
+        assert result[1] == report.section.label(run.factors["main"]["dataset"])
         entropy = data.corpus.votes.entropy
-        assert int(found[2]) == test[entropy[test].argmax()]
+        assert int(result[2]) == test[entropy[test].argmax()]
 
 
 def test_figures_are_legible_and_nothing_is_clipped(both):

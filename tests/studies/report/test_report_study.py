@@ -295,8 +295,8 @@ def test_the_copy_is_small_whole_and_says_nothing_of_the_machine(tiny):
     picture, original = (image.imread(path) for path in (copy / "figures" / "js.png", folder / "out" / "figures" / "js.png"))
     assert picture.shape[1] == pytest.approx(0.75 * original.shape[1], abs=1)
     assert sum(path.stat().st_size for path in copy.rglob("*.png")) < 100_000 * len(FIGURES)
-    for said in ("# A tiny study", "SIMULATED annotators", "REDUCED scale: two epochs.", "These digits say nothing about photographs."):
-        assert said in readme
+    for message in ("# A tiny study", "SIMULATED annotators", "REDUCED scale: two epochs.", "These digits say nothing about photographs."):
+        assert message in readme
     assert "python cli.py study run tiny.yaml" in readme
     assert f"torch {report.collection.finished[next(iter(report.collection.finished))].results['versions']['torch']}" in readme
     assert "published 0.5096 ± 0.0233" in readme

@@ -49,20 +49,20 @@ def as_published() -> list[Record]:
 
 def test_the_papers_own_means_give_the_changes_that_its_note_states():
     listing = changes_listing(SPEC, as_published(), SECTION, ["seed"])
-    found = {(row["metric"], row["group"]): row for row in listing.rows}
+    result = {(row["metric"], row["group"]): row for row in listing.rows}
     wanted = {
         "kl": {"ChaosNLI": -13.1, "CIFAR10HHard": -31.9, "POPQUORN": -16.0, "average": -20.3},
         "entropy_pearson": {"ChaosNLI": 118.5, "CIFAR10HHard": 39.7, "POPQUORN": 23.3, "average": 60.5},
     }
     for metric, by_group in wanted.items():
         for group, percent in by_group.items():
-            row = found[metric, group]
+            row = result[metric, group]
             assert row["change_percent"] == pytest.approx(percent, abs=0.051)
             assert row["change_low"] < row["change_percent"] < row["change_high"]
             assert str(percent).lstrip("-") in PUBLISHED["note"]
-    assert found["kl", "average"]["published_change_percent"] == -32
-    assert found["entropy_pearson", "ChaosNLI"]["published_change_percent"] == 119
-    assert math.isnan(found["entropy_spearman", "average"]["change_percent"])  # these runs have none
+    assert result["kl", "average"]["published_change_percent"] == -32
+    assert result["entropy_pearson", "ChaosNLI"]["published_change_percent"] == 119
+    assert math.isnan(result["entropy_spearman", "average"]["change_percent"])  # these runs have none
 
 
 def test_readers_see_means_changes_and_published_values():

@@ -83,11 +83,11 @@ def test_data_that_is_not_here_is_said_and_the_others_are_shown(data):
     listing = dataset_listing(SPEC, RECORDS, SECTION, Away())
     assert listing.rows[0]["items"] == 3592
     assert "CIFAR-10H-Hard: data/cifar is not there; see the README." in listing.caption
-    figure, said = draw_entropy_histogram(HISTOGRAM, RECORDS, SECTION, Away())
+    figure, message = draw_entropy_histogram(HISTOGRAM, RECORDS, SECTION, Away())
     assert figure is not None
     assert len(figure.axes) == 1
-    assert "Not drawn for CIFAR-10H-Hard: data/cifar is not there; see the README." in said
-    figure, said = draw_entropy_histogram(HISTOGRAM, RECORDS[1:2], SECTION, Away())
+    assert "Not drawn for CIFAR-10H-Hard: data/cifar is not there; see the README." in message
+    figure, message = draw_entropy_histogram(HISTOGRAM, RECORDS[1:2], SECTION, Away())
     assert figure is None
 
 
@@ -100,9 +100,9 @@ def test_probabilities_have_no_number_of_votes():
 
     class Given(DataOfRuns):
         def of(self, config: dict[str, Any]) -> VoteDataModule:
-            found = OnlyProbabilities()
-            found.setup()
-            return found
+            result = OnlyProbabilities()
+            result.setup()
+            return result
 
     row = dataset_listing(SPEC, RECORDS, SECTION, Given()).rows[0]
     assert row["votes_per_item_shown"] == f"{NOTHING}\npublished 6.7"
@@ -110,9 +110,9 @@ def test_probabilities_have_no_number_of_votes():
 
 
 def test_the_histogram_counts_every_item_once(data):
-    figure, said = draw_entropy_histogram(HISTOGRAM, RECORDS, SECTION, data)
+    figure, message = draw_entropy_histogram(HISTOGRAM, RECORDS, SECTION, data)
     assert figure is not None
-    assert "Nothing to draw yet for ChaosNLI." in said
+    assert "Nothing to draw yet for ChaosNLI." in message
     for axes, kind in zip(figure.axes, (Texts, Pictures), strict=True):
         wanted = entropies(kind)
         counts = np.histogram(wanted.clip(0, 1), bins=10, range=(0, 1))[0]

@@ -39,8 +39,8 @@ SPEC = TableSpec(
 def values(dataset: str, delivery: str, metric: str) -> np.ndarray:
     """POPQUORN is better in everything than ChaosNLI, so that a comparison across groups would show."""
     place = [DATASETS.index(dataset), DELIVERIES.index(delivery), len(metric)]
-    found = 0.4 + 0.3 * place[0] + 0.02 * place[1] + np.random.default_rng(place).normal(0, 0.02, 6)
-    return found if metric == "accuracy" else 1 - found
+    result = 0.4 + 0.3 * place[0] + 0.02 * place[1] + np.random.default_rng(place).normal(0, 0.02, 6)
+    return result if metric == "accuracy" else 1 - result
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +64,12 @@ def table() -> Table:
 def test_every_row_is_tested_within_its_own_group(table):
     tests = []
     for ((dataset, delivery), metric), cell in table.cells.items():
-        found = values(dataset, delivery, metric)
-        assert cell.summary.mean == pytest.approx(found.mean())
+        result = values(dataset, delivery, metric)
+        assert cell.summary.mean == pytest.approx(result.mean())
         if delivery == "MajorityVote":
             assert cell.test is None
         else:
-            tests.append(stats.ttest_rel(found, values(dataset, "MajorityVote", metric)).pvalue)
+            tests.append(stats.ttest_rel(result, values(dataset, "MajorityVote", metric)).pvalue)
             assert cell.test.p == pytest.approx(tests[-1])
     assert len(tests) == 8
     holm = [cell.holm_p for cell in table.cells.values() if cell.test]
@@ -110,10 +110,10 @@ def test_all_formats_name_group_and_row(table):
 
 
 def test_the_caption_says_what_is_compared(table):
-    said = " ".join(table_caption(table, SECTION))
-    assert "the best mean of each column within each dataset is bold" in said
-    assert "of each row against MajorityVote of the same dataset, paired by seed" in said
-    assert "over all 8 tests" in said
+    message = " ".join(table_caption(table, SECTION))
+    assert "the best mean of each column within each dataset is bold" in message
+    assert "of each row against MajorityVote of the same dataset, paired by seed" in message
+    assert "over all 8 tests" in message
 
 
 def test_a_group_without_runs_is_empty_and_not_tested(table):

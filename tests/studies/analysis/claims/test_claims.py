@@ -135,9 +135,9 @@ def test_values_that_are_not_finite_are_left_out():
     ],
 )
 def test_a_claim_without_its_runs_or_metrics_is_not_tested_and_says_why(claim, score, reason):
-    found = verdict(claim, score)
-    assert (found.outcome, found.statistic, found.numbers) == ("not tested", "", {})
-    assert reason in found.reason
+    result = verdict(claim, score)
+    assert (result.outcome, result.statistic, result.numbers) == ("not tested", "", {})
+    assert reason in result.reason
 
 
 def test_equal_with_either_kind_of_margin():
@@ -148,9 +148,9 @@ def test_equal_with_either_kind_of_margin():
 
 
 def test_a_family_is_all_levels_columns_and_metrics():
-    found = verdict(FAMILY)
-    assert found.outcome == "supported"
-    assert (found.numbers["cells"], found.numbers["cells_in_favour"], found.numbers["cells_unanimous"]) == (6, 6, 6)
+    result = verdict(FAMILY)
+    assert result.outcome == "supported"
+    assert (result.numbers["cells"], result.numbers["cells_in_favour"], result.numbers["cells_unanimous"]) == (6, 6, 6)
     two = verdict({**FAMILY, "metric": ["soft_nll", "kl"]}, lambda d, v, s: {**soft_nll(d, v, s), "kl": -soft_nll(d, v, s)["soft_nll"]})
     assert (two.outcome, two.numbers["cells"], two.numbers["cells_in_favour"]) == ("undecided", 12, 6)
     one = verdict({key: value for key, value in FAMILY.items() if key != "columns"} | {"where": {"data.votes_per_item": 10}})
@@ -195,9 +195,9 @@ def correlated(sign: float) -> TargetError:
 
 def test_correlations_of_a_target_error_figure():
     claim = {**BASE, "test": "above", "bound": 0, "figure": "gap", "level": "Multipass", "where": {"data.votes_per_item": 5}}
-    found = verdict(claim, errors=correlated(1))
-    assert found.outcome == "supported"
-    assert found.numbers["highest"] == pytest.approx(1 - 6 * 2 / (20 * (20**2 - 1)))  # two neighbours swapped
+    result = verdict(claim, errors=correlated(1))
+    assert result.outcome == "supported"
+    assert result.numbers["highest"] == pytest.approx(1 - 6 * 2 / (20 * (20**2 - 1)))  # two neighbours swapped
     assert verdict(claim, errors=correlated(-1)).outcome == "not supported"
     family = {**BASE, "test": "family", "direction": "greater", "figure": "gap", "levels": HARD, "bound": 0}
     assert verdict(family, errors=correlated(1)).numbers["cells"] == 6
@@ -221,11 +221,11 @@ def test_similarities_within_methods_are_tested_over_seeds_and_not_over_pairs():
         return 0.5 + (i + j) / 100 + 0.1 * (method == "Multipass") * (1 + i + j)
 
     claim = {**WITHIN, "test": "greater", "reference": "SoftLabels"}
-    found = verdict(claim, comparison=networks(of_pair))
-    assert found.outcome == "supported"
-    assert found.numbers["n"] == 5  # not the 10 pairs
-    assert found.numbers["estimate"] == pytest.approx(np.mean([0.1 * (1 + i + j) for i in range(5) for j in range(i + 1, 5)]))
-    assert found.statistic.startswith("seeds' jackknife values")
+    result = verdict(claim, comparison=networks(of_pair))
+    assert result.outcome == "supported"
+    assert result.numbers["n"] == 5  # not the 10 pairs
+    assert result.numbers["estimate"] == pytest.approx(np.mean([0.1 * (1 + i + j) for i in range(5) for j in range(i + 1, 5)]))
+    assert result.statistic.startswith("seeds' jackknife values")
     assert verdict({**claim, "test": "less"}, comparison=networks(of_pair)).outcome == "not supported"
     assert verdict({**WITHIN, "test": "above", "bound": 0.1, "metric": "grad_cam"}, comparison=networks(of_pair)).outcome == "supported"
     few = verdict(claim, comparison=networks(of_pair, seeds=2))
@@ -241,14 +241,14 @@ def test_pairs_that_one_odd_seed_decides_do_not_look_certain():
 
     differences = [of_pair("Multipass", i, j) - of_pair("SoftLabels", i, j) for i in SEEDS for j in range(i + 1, 5)]
     assert stats.wilcoxon(differences, alternative="greater")[1] < 0.02
-    found = verdict({**WITHIN, "test": "greater", "reference": "SoftLabels"}, comparison=networks(of_pair))
-    assert found.outcome == "undecided"
+    result = verdict({**WITHIN, "test": "greater", "reference": "SoftLabels"}, comparison=networks(of_pair))
+    assert result.outcome == "undecided"
 
 
 def test_barriers_are_between_two_methods_of_a_seed():
     claim = {**BASE, "test": "above", "bound": 1, "comparison": "nets", "metric": "barrier", "between": ["Multipass", "SoftLabels"]}
-    found = verdict(claim, comparison=networks(lambda *_: 0.5))
-    assert (found.outcome, found.numbers["lowest"], found.numbers["n"]) == ("supported", 2.0, 5)
+    result = verdict(claim, comparison=networks(lambda *_: 0.5))
+    assert (result.outcome, result.numbers["lowest"], result.numbers["n"]) == ("supported", 2.0, 5)
     assert verdict({**claim, "bound": 9}, comparison=networks(lambda *_: 0.5)).outcome == "not supported"
     absent = verdict({**claim, "metric": "barrier_reestimated"}, comparison=networks(lambda *_: 0.5))
     assert "no barrier_reestimated between both" in absent.reason
@@ -267,7 +267,7 @@ def test_the_table_of_claims_in_all_formats():
     }
     measured = Measured(collection, ["seed_everything"], {}, {})
     judged = [judge(claim, measured) for claim in read_section(study_of(report), collection).claims]
-    assert [found.verdict.outcome for found in judged] == ["supported", "not supported", "undecided", "not tested"]
+    assert [result.verdict.outcome for result in judged] == ["supported", "not supported", "undecided", "not tested"]
     assert summary_line(judged) == "Of 4 claims: 1 supported, 1 not supported, 1 undecided at this power, 1 not tested."
     listing = claims_listing(judged, ["REDUCED scale: tiny."])
     lines = list(csv.DictReader(io.StringIO(listing_csv(listing))))

@@ -16,9 +16,9 @@ INPUTS = torch.randn(50, 6, generator=torch.Generator().manual_seed(0))
 PEOPLE = torch.randn(50, 4, generator=torch.Generator().manual_seed(1)).softmax(-1)
 
 
-def batches(inputs: Tensor = INPUTS, people: Tensor = PEOPLE):
+def batches(inputs: Tensor = INPUTS, annotator_probs: Tensor = PEOPLE):
     """The items in batches of 16, anew at every call; the last is smaller."""
-    return lambda: map(Batch, inputs.split(16), people.split(16), torch.arange(len(inputs)).split(16))
+    return lambda: map(Batch, inputs.split(16), annotator_probs.split(16), torch.arange(len(inputs)).split(16))
 
 
 def seeded(make, seed: int):
@@ -43,9 +43,9 @@ def normalised(dropout: float = 0.0) -> nn.Module:
     return network
 
 
-def line(make, points: int = 11, people: Tensor = PEOPLE) -> LossLine:
+def line(make, points: int = 11, annotator_probs: Tensor = PEOPLE) -> LossLine:
     start, end = (seeded(make, seed).state_dict() for seed in (0, 1))
-    return loss_line(seeded(make, 2), start, end, batches(people=people), batches(), points)
+    return loss_line(seeded(make, 2), start, end, batches(annotator_probs=annotator_probs), batches(), points)
 
 
 def score(network: nn.Module) -> float:
@@ -56,56 +56,56 @@ def score(network: nn.Module) -> float:
 
 @pytest.mark.parametrize("make", [regression, perceptron, normalised])
 def test_the_ends_are_the_networks_own_losses(make):
-    found = line(make)
-    assert (found.alphas[0], found.alphas[-1], len(found.alphas)) == (0, 1, 11)
+    result = line(make)
+    assert (result.alphas[0], result.alphas[-1], len(result.alphas)) == (0, 1, 11)
     # single precision: how a matrix product is rounded depends on the processor and on where the batches are cut
-    assert found.plain[0] == pytest.approx(score(seeded(make, 0)), abs=1e-7)
-    assert found.plain[-1] == pytest.approx(score(seeded(make, 1)), abs=1e-7)
+    assert result.plain[0] == pytest.approx(score(seeded(make, 0)), abs=1e-7)
+    assert result.plain[-1] == pytest.approx(score(seeded(make, 1)), abs=1e-7)
 
 
 @pytest.mark.parametrize("make", [perceptron, normalised])
 def test_a_network_and_itself_have_no_barrier(make):
     state = seeded(make, 0).state_dict()
-    found = loss_line(seeded(make, 1), state, state, batches(), batches())
-    assert len(set(found.plain)) == 1
-    assert found.barrier == pytest.approx(0, abs=1e-12)
-    assert found.reestimated_barrier == (None if make is perceptron else pytest.approx(0, abs=1e-12))
+    result = loss_line(seeded(make, 1), state, state, batches(), batches())
+    assert len(set(result.plain)) == 1
+    assert result.barrier == pytest.approx(0, abs=1e-12)
+    assert result.reestimated_barrier == (None if make is perceptron else pytest.approx(0, abs=1e-12))
 
 
 def test_a_convex_loss_never_rises_above_the_line_between_its_ends():
-    found = line(regression, points=21)
-    excess = [loss - (1 - a) * found.plain[0] - a * found.plain[-1] for a, loss in zip(found.alphas, found.plain, strict=True)]
+    result = line(regression, points=21)
+    excess = [loss - (1 - a) * result.plain[0] - a * result.plain[-1] for a, loss in zip(result.alphas, result.plain, strict=True)]
     assert min(excess) < -0.01, "the ends are the same, which shows nothing"
     assert max(excess[1:-1]) < 0
-    assert found.barrier == pytest.approx(0, abs=1e-12)
+    assert result.barrier == pytest.approx(0, abs=1e-12)
 
 
 def test_networks_that_differ_in_the_order_of_hidden_units_have_a_barrier():
     """Both say the same, which is what people say, so anything else between them must cost more."""
     network = seeded(perceptron, 0)
     network.load_state_dict({name: 4 * value for name, value in network.state_dict().items()})
-    people = network(INPUTS).detach().softmax(-1)
+    annotator_probs = network(INPUTS).detach().softmax(-1)
     start = network.state_dict()
     order = torch.arange(12).roll(1)
     end = start | {"0.weight": start["0.weight"][order], "0.bias": start["0.bias"][order], "2.weight": start["2.weight"][:, order]}
-    found = loss_line(network, start, end, batches(people=people), batches())
-    assert found.plain[0] == pytest.approx(found.plain[-1], abs=1e-6)
-    assert found.barrier == pytest.approx(max(found.plain) - found.plain[0], abs=1e-6)
-    assert found.barrier > 0.1
-    assert min(found.plain[1:-1]) > found.plain[0]
+    result = loss_line(network, start, end, batches(annotator_probs=annotator_probs), batches())
+    assert result.plain[0] == pytest.approx(result.plain[-1], abs=1e-6)
+    assert result.barrier == pytest.approx(max(result.plain) - result.plain[0], abs=1e-6)
+    assert result.barrier > 0.1
+    assert min(result.plain[1:-1]) > result.plain[0]
 
 
 def test_the_barrier_is_the_largest_rise_above_the_line_between_the_ends():
-    found = LossLine([0, 0.25, 0.5, 1], plain=[2.0, 4.0, 5.0, 6.0], reestimated=[1.0, 1.0, 1.0, 3.0])
-    assert found.barrier == 1  # both inner points lie 1 above 3 and 4
-    assert found.reestimated_barrier == 0
+    result = LossLine([0, 0.25, 0.5, 1], plain=[2.0, 4.0, 5.0, 6.0], reestimated=[1.0, 1.0, 1.0, 3.0])
+    assert result.barrier == 1  # both inner points lie 1 above 3 and 4
+    assert result.reestimated_barrier == 0
     assert LossLine([0, 0.5, 1], [1.0, 3.0, 1.0], None).reestimated_barrier is None
 
 
 def test_statistics_measured_anew_are_those_of_stochastic_weight_averaging():
     start, end = (seeded(normalised, seed).state_dict() for seed in (0, 1))
-    found = line(normalised, points=3)
-    for alpha, loss, plain in zip(found.alphas, found.reestimated or [], found.plain, strict=True):
+    result = line(normalised, points=3)
+    for alpha, loss, plain in zip(result.alphas, result.reestimated or [], result.plain, strict=True):
         peer = seeded(normalised, 2)
         peer.load_state_dict(interpolate(start, end, alpha))
         update_bn([batch.inputs for batch in batches()()], peer)

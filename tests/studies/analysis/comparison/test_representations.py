@@ -75,8 +75,8 @@ def compared(digits) -> Comparison:
 
 
 def value(comparison: Comparison, measure: str, methods: tuple[str, str], seeds: tuple[int, int]) -> PairValue:
-    (found,) = [v for v in comparison.values if (v.measure, v.methods, v.seeds) == (measure, methods, seeds)]
-    return found
+    (result,) = [v for v in comparison.values if (v.measure, v.methods, v.seeds) == (measure, methods, seeds)]
+    return result
 
 
 def seen(runs: list[Run], folder: Path, a: int, b: int):
@@ -95,10 +95,10 @@ def test_cka_is_of_penultimate_features_of_items_that_neither_run_trained_on(dig
         expected = linear_cka(*(network.features(inputs) for network, inputs in sides))
     runs = digits[0]
     methods, seeds = (tuple(runs[n].factors["main"][f] for n in (a, b)) for f in ("data.delivery", "seed_everything"))
-    found = value(compared, "cka", methods, seeds)
-    assert found.items == len(rows)
-    assert (found.items > 1000) == (seeds[0] == seeds[1])
-    assert found.value == pytest.approx(expected, abs=1e-6)
+    result = value(compared, "cka", methods, seeds)
+    assert result.items == len(rows)
+    assert (result.items > 1000) == (seeds[0] == seeds[1])
+    assert result.value == pytest.approx(expected, abs=1e-6)
 
 
 def test_grad_cam_stability_is_the_mean_correlation_overall_and_where_annotators_disagree(digits, compared):
@@ -109,9 +109,9 @@ def test_grad_cam_stability_is_the_mean_correlation_overall_and_where_annotators
     entropy = data.corpus.votes.entropy
     disputed = torch.from_numpy(entropy[rows] >= np.quantile(entropy, 0.9))
     for measure, chosen in (("grad_cam", correlations), ("grad_cam_high", correlations[disputed])):
-        found = value(compared, measure, ("SoftLabels", "SoftLabels"), (0, 1))
-        assert found.value == pytest.approx(chosen.nanmean().item(), abs=1e-6)
-        assert (found.items, found.left_out) == (int((~chosen.isnan()).sum()), int(chosen.isnan().sum()))
+        result = value(compared, measure, ("SoftLabels", "SoftLabels"), (0, 1))
+        assert result.value == pytest.approx(chosen.nanmean().item(), abs=1e-6)
+        assert (result.items, result.left_out) == (int((~chosen.isnan()).sum()), int(chosen.isnan().sum()))
     assert 0 < disputed.sum() < len(rows) / 4
     assert {v.methods for v in compared.values if v.measure.startswith("grad_cam")} == {(method, method) for method in METHODS}
 
@@ -120,15 +120,15 @@ def test_barriers_are_between_methods_of_one_seed(digits, compared):
     assert [(line.methods, line.seed) for line in compared.lines] == [(METHODS, 0), (METHODS, 1)]
     line = compared.lines[1]
     rows, data, sides = seen(*digits, 1, 3)
-    people = torch.from_numpy(data.corpus.votes.probs[rows])
+    annotator_probs = torch.from_numpy(data.corpus.votes.probs[rows])
     for (network, inputs), loss in zip(sides, (line.line.plain[0], line.line.plain[-1]), strict=True):
         with torch.no_grad():
-            assert loss == pytest.approx(functional.soft_nll(network(inputs).double().softmax(-1), people).item(), abs=1e-6)
+            assert loss == pytest.approx(functional.soft_nll(network(inputs).double().softmax(-1), annotator_probs).item(), abs=1e-6)
     assert (line.items, line.line.alphas) == (len(rows), [0, 0.25, 0.5, 0.75, 1])
     (network, inputs), (other, _) = sides
     network.load_state_dict({name: (weights + other.state_dict()[name]) / 2 for name, weights in network.state_dict().items()})
     with torch.no_grad():
-        middle = functional.soft_nll(network(inputs).double().softmax(-1), people).item()
+        middle = functional.soft_nll(network(inputs).double().softmax(-1), annotator_probs).item()
     assert line.line.plain[2] == pytest.approx(middle, abs=1e-6)
     assert value(compared, "barrier", METHODS, (1, 1)).value == line.line.barrier
     assert line.line.reestimated is None
@@ -200,14 +200,14 @@ def test_equal_weights_are_alike_in_every_way_and_batch_norm_is_measured_anew(sm
     network(next(iter(data.loader(np.arange(60), training=False)))[0])
     for one in runs:
         keep(one, tmp_path, network.state_dict())
-    found = compare_runs(runs, tmp_path, points=3, device="cpu")
-    assert {v.measure for v in found.values} == {"cka", "barrier", "barrier_reestimated", "grad_cam", "grad_cam_high"}
-    for v in found.values:
+    result = compare_runs(runs, tmp_path, points=3, device="cpu")
+    assert {v.measure for v in result.values} == {"cka", "barrier", "barrier_reestimated", "grad_cam", "grad_cam_high"}
+    for v in result.values:
         if not math.isnan(v.value):  # few items: a slice may be empty
             assert v.value == pytest.approx(0 if v.measure.startswith("barrier") else 1, abs=1e-9)
-    assert len(found.notes) == 1
-    assert "compare only rows with about as many" in found.notes[0]
-    line = found.lines[0].line
+    assert len(result.notes) == 1
+    assert "compare only rows with about as many" in result.notes[0]
+    line = result.lines[0].line
     assert abs(line.plain[0] - line.reestimated[0]) > 1e-3
     rows = statistics_rows(data)
     assert len(rows) == 32
@@ -217,11 +217,11 @@ def test_equal_weights_are_alike_in_every_way_and_batch_norm_is_measured_anew(sm
 def test_a_packed_study_is_compared_as_it_was_left_with_what_its_network_allows(tmp_path: Path):
     runs = [run(delivery, seed, *DIGITS, "--trainer.max_epochs", "2") for delivery in METHODS for seed in (0, 1)]
     assert run_pack(runs, tmp_path, tmp_path / "state.pt", False, lambda share: None) == {}
-    found = compare_runs(runs, tmp_path, points=3, device="cpu")
-    assert {v.measure for v in found.values} == {"cka", "barrier"}
-    assert found.notes[1] == "SimpleFFN has no layer that gives maps, so there is no Grad-CAM stability."
+    result = compare_runs(runs, tmp_path, points=3, device="cpu")
+    assert {v.measure for v in result.values} == {"cka", "barrier"}
+    assert result.notes[1] == "SimpleFFN has no layer that gives maps, so there is no Grad-CAM stability."
     trained = json.loads((runs[0].folder(tmp_path) / "results.json").read_text())["metrics"]["soft_nll"]
-    assert found.lines[0].line.plain[0] == pytest.approx(trained, abs=0.1)  # on test and validation items here, on test items alone there
+    assert result.lines[0].line.plain[0] == pytest.approx(trained, abs=0.1)  # on test and validation items here, on test items alone there
 
 
 def mistakes():
