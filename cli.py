@@ -52,10 +52,18 @@ def _run(words: list[str]) -> "PluralityCLI | None":
 
 def _quiet() -> None:
     """Without what libraries say of themselves."""
-    for chatter in ("pytorch.utilities.rank_zero", "pytorch.trainer.connectors.signal_connector", "fabric.utilities.seed"):
+    for chatter in (
+        "pytorch.utilities.rank_zero",
+        "pytorch.trainer.connectors.signal_connector",
+        "fabric.utilities.seed",
+    ):
         logging.getLogger(f"lightning.{chatter}").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", "The `srun` command is available on your system but is not used")
-    warnings.filterwarnings("ignore", "`isinstance\\(treespec, LeafSpec\\)` is deprecated")  # Lightning 2.6 with torch 2.14
+    warnings.filterwarnings(
+        "ignore", "The `srun` command is available on your system but is not used"
+    )
+    warnings.filterwarnings(
+        "ignore", "`isinstance\\(treespec, LeafSpec\\)` is deprecated"
+    )  # Lightning 2.6 with torch 2.14
     warnings.filterwarnings("ignore", "LightningCLI.s args parameter is intended to run")
 
 
@@ -63,7 +71,9 @@ def _tell_of_thread(failed: threading.ExceptHookArgs) -> None:
     """TensorBoard writes in a thread. If that fails because of the disk, the same is raised again in the thread that gave it something to write."""
     from core.errors import closed_disk, full_disk
 
-    if failed.exc_value is None or not (full_disk(failed.exc_value) or closed_disk(failed.exc_value)):
+    if failed.exc_value is None or not (
+        full_disk(failed.exc_value) or closed_disk(failed.exc_value)
+    ):
         threading.__excepthook__(failed)
 
 

@@ -29,7 +29,12 @@ MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 class PILImages(Dataset):
     transform = transforms.Compose(
-        [transforms.RandomCrop(32, padding=4), transforms.RandomHorizontalFlip(), transforms.ToTensor(), transforms.Normalize(MEAN, STD)]
+        [
+            transforms.RandomCrop(32, padding=4),
+            transforms.RandomHorizontalFlip(),
+            transforms.ToTensor(),
+            transforms.Normalize(MEAN, STD),
+        ]
     )
 
     def __init__(self, images: Tensor):
@@ -44,7 +49,12 @@ class PILImages(Dataset):
 
 class TensorImages(Dataset):
     transform = v2.Compose(
-        [v2.RandomCrop(32, padding=4), v2.RandomHorizontalFlip(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]
+        [
+            v2.RandomCrop(32, padding=4),
+            v2.RandomHorizontalFlip(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize(MEAN, STD),
+        ]
     )
 
     def __init__(self, images: Tensor):
@@ -70,7 +80,11 @@ def tensor_loader_rate(images: Tensor, threads: int) -> float:
 
 def data_loader_rate(dataset: Dataset, workers: int) -> float:
     """Images per second of the peer."""
-    return epoch_rate(DataLoader(dataset, BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0))
+    return epoch_rate(
+        DataLoader(
+            dataset, BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0
+        )
+    )
 
 
 def epoch_rate(loader, set_epoch=lambda epoch: None) -> float:
@@ -85,10 +99,18 @@ def epoch_rate(loader, set_epoch=lambda epoch: None) -> float:
 
 
 def main() -> None:
-    images = torch.from_numpy(np.random.default_rng(0).integers(256, size=(ITEMS, 3, 32, 32), dtype=np.uint8))
+    images = torch.from_numpy(
+        np.random.default_rng(0).integers(256, size=(ITEMS, 3, 32, 32), dtype=np.uint8)
+    )
     forms = {"PIL": PILImages(images), "tensor v2": TensorImages(images)}
-    ours = {threads: tensor_loader_rate(images, threads) for threads in sorted({1, torch.get_num_threads()})}
-    peers = {workers: {form: data_loader_rate(dataset, workers) for form, dataset in forms.items()} for workers in (0, 2)}
+    ours = {
+        threads: tensor_loader_rate(images, threads)
+        for threads in sorted({1, torch.get_num_threads()})
+    }
+    peers = {
+        workers: {form: data_loader_rate(dataset, workers) for form, dataset in forms.items()}
+        for workers in (0, 2)
+    }
 
     print(f"{ITEMS:,} synthetic images of 3 x 32 x 32 bytes in batches of {BATCH}\n")
     for threads, rate in ours.items():
@@ -100,9 +122,13 @@ def main() -> None:
     for workers, target, wanted in ((0, 20, "20x"), (2, 1, "above 1x")):
         form = max(forms, key=peers[workers].__getitem__)
         ratios = {threads: rate / peers[workers][form] for threads, rate in ours.items()}
-        listed = ", ".join(f"{ratio:.1f}x with {threads} thread(s)" for threads, ratio in ratios.items())
+        listed = ", ".join(
+            f"{ratio:.1f}x with {threads} thread(s)" for threads, ratio in ratios.items()
+        )
         reached = verdict(max(ratios.values()) > target)
-        print(f"augmented batches: {listed}, of torchvision {form} with {workers} workers (target {wanted}): {reached}")
+        print(
+            f"augmented batches: {listed}, of torchvision {form} with {workers} workers (target {wanted}): {reached}"
+        )
 
 
 if __name__ == "__main__":

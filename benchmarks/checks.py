@@ -28,8 +28,20 @@ from datamodules.votes.table import VoteTable
 from metrics import functional, scores
 
 TESTS, LIMIT = 5, 0.02
-CHECKS = {scores: ("as_tables", "check", "check_rows", "check_evidence"), functional: ("distributions",)}
-OPTIONS = ("--config", "configs/cifar10h.yaml", "--model.network", "SimpleFFN", "--trainer.max_epochs", "1", "--trainer.accelerator", "cpu")
+CHECKS = {
+    scores: ("as_tables", "check", "check_rows", "check_evidence"),
+    functional: ("distributions",),
+}
+OPTIONS = (
+    "--config",
+    "configs/cifar10h.yaml",
+    "--model.network",
+    "SimpleFFN",
+    "--trainer.max_epochs",
+    "1",
+    "--trainer.accelerator",
+    "cpu",
+)
 spent: defaultdict[str, float] = defaultdict(float)  # CPU seconds of a test and of its checks
 
 
@@ -47,7 +59,9 @@ def timed(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
 def random_data(self: CIFAR10H) -> tuple[torch.Tensor, VoteTable]:
     rng = np.random.default_rng(0)
     votes = rng.multinomial(51, rng.dirichlet(np.full(10, 0.2), 10_000))
-    return torch.from_numpy(rng.integers(256, size=(10_000, 3, 32, 32), dtype=np.uint8)), VoteTable(votes)
+    return torch.from_numpy(rng.integers(256, size=(10_000, 3, 32, 32), dtype=np.uint8)), VoteTable(
+        votes
+    )
 
 
 def main() -> None:
@@ -65,9 +79,14 @@ def main() -> None:
             spent.clear()
             timed("test", command)(["test", *options])
             result.append(dict(spent))
-    checks, test = max(each["checks"] for each in result[1:]), min(each["test"] for each in result[1:])  # the first warms up
+    checks, test = (
+        max(each["checks"] for each in result[1:]),
+        min(each["test"] for each in result[1:]),
+    )  # the first warms up
     print(f"{data}, SimpleFFN: the checks take {1e3 * checks:.1f} ms of a test of {test:.2f} s")
-    print(f"ratio: {checks / test:.2%} (target under {LIMIT:.0%}): {verdict(checks < LIMIT * test)}")
+    print(
+        f"ratio: {checks / test:.2%} (target under {LIMIT:.0%}): {verdict(checks < LIMIT * test)}"
+    )
 
 
 if __name__ == "__main__":

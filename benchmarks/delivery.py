@@ -49,7 +49,9 @@ def compare_with_loops() -> list[str]:
     }
     index_loop = best_of(10, lambda epoch: [own[epoch % len(own)] for own in own_lists])
 
-    print(f"{items:,} x {classes} {origin}, {votes.counts.sum(1).mean():.1f} votes per item; milliseconds per epoch of targets\n")
+    print(
+        f"{items:,} x {classes} {origin}, {votes.counts.sum(1).mean():.1f} votes per item; milliseconds per epoch of targets\n"
+    )
     print(f"{'':12s}{'targets(epoch)':>16s}{'numpy.random.choice':>22s}{'index loop':>14s}")
     conclusions = []
     for name, delivery in DELIVERIES.items():
@@ -66,8 +68,12 @@ def compare_with_loops() -> list[str]:
 
 def measure_scale() -> list[str]:
     classes, votes_per_item = 100, 20
-    print(f"\nN x {classes} synthetic table, {votes_per_item} votes per item; extra memory is the peak of one targets(epoch) call\n")
-    print(f"{'':12s}{'N':>12s}{'bind, s':>12s}{'epoch, s':>12s}{'extra, MB':>12s}{'bytes per item':>18s}")
+    print(
+        f"\nN x {classes} synthetic table, {votes_per_item} votes per item; extra memory is the peak of one targets(epoch) call\n"
+    )
+    print(
+        f"{'':12s}{'N':>12s}{'bind, s':>12s}{'epoch, s':>12s}{'extra, MB':>12s}{'bytes per item':>18s}"
+    )
     conclusions = []
     for name, delivery in DELIVERIES.items():
         per_item = []
@@ -79,7 +85,9 @@ def measure_scale() -> list[str]:
             epoch_seconds = best_of(5, bound.targets)
             extra = peak_extra_bytes(partial(bound.targets, 5))
             per_item.append(extra / items)
-            print(f"{name:12s}{items:12,}{bind_seconds:12.2f}{epoch_seconds:12.3f}{extra / 1e6:12.1f}{per_item[-1]:18.1f}")
+            print(
+                f"{name:12s}{items:12,}{bind_seconds:12.2f}{epoch_seconds:12.3f}{extra / 1e6:12.1f}{per_item[-1]:18.1f}"
+            )
         conclusions.append(
             f"{name}, memory of an epoch: {min(per_item):.1f} to {max(per_item):.1f} bytes per item from 250,000 to 1,000,000 items "
             f"(target: linear in N): {verdict(max(per_item) < 1.1 * min(per_item))}"
@@ -91,13 +99,17 @@ def cifar10h_votes() -> tuple[VoteTable, str]:
     root = os.environ.get("PLURALITY_DATA")
     if root is None:
         return synthetic_votes(10_000, 10, 51), "synthetic votes (PLURALITY_DATA is not set)"
-    return VoteTable(np.load(Path(root) / "cifar-10h" / "cifar10h-counts.npy", allow_pickle=False)), "CIFAR-10H votes"
+    return VoteTable(
+        np.load(Path(root) / "cifar-10h" / "cifar10h-counts.npy", allow_pickle=False)
+    ), "CIFAR-10H votes"
 
 
 def synthetic_votes(items: int, classes: int, votes_per_item: int) -> VoteTable:
     cast = np.random.default_rng(0).integers(classes, size=(items, votes_per_item))
     cell = (cast + np.arange(items)[:, None] * classes).ravel()
-    return VoteTable(np.bincount(cell, minlength=items * classes).reshape(items, classes).astype(np.int32))
+    return VoteTable(
+        np.bincount(cell, minlength=items * classes).reshape(items, classes).astype(np.int32)
+    )
 
 
 def peak_extra_bytes(work: Callable[[], object]) -> int:

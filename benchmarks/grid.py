@@ -26,7 +26,11 @@ from lightning_modules.networks import MLPHead
 
 LENGTHS = (10, 15, 20)
 MINUTES, TIMES = 8, 10  # what the packed grid must keep to, and how many times faster it must be
-DATASETS = {"ChaosNLI": (384, 3, 2_200), "POPQUORN": (384, 5, 2_600), "CIFAR-10H-Hard": (1_280, 10, 770)}  # inputs, classes, training items
+DATASETS = {
+    "ChaosNLI": (384, 3, 2_200),
+    "POPQUORN": (384, 5, 2_600),
+    "CIFAR-10H-Hard": (1_280, 10, 770),
+}  # inputs, classes, training items
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,17 @@ class GridCase(Case):
 
 
 CASES = [
-    GridCase(f"{name}, batch {batch}", MLPHead, (inputs,), classes, batch, (1e-3, 1e-4, 1e-5), TIMES, items, seeds=(0,))
+    GridCase(
+        f"{name}, batch {batch}",
+        MLPHead,
+        (inputs,),
+        classes,
+        batch,
+        (1e-3, 1e-4, 1e-5),
+        TIMES,
+        items,
+        seeds=(0,),
+    )
     for name, (inputs, classes, items) in DATASETS.items()
     for batch in (8, 16, 32)
 ]
@@ -51,7 +65,12 @@ def in_minutes(seconds: float) -> str:
 
 def measure(number: int) -> None:
     silence()
-    start = best_of(2, lambda repeat: subprocess.run([sys.executable, "-c", "import studies.launch.pack_job"], check=True))
+    start = best_of(
+        2,
+        lambda repeat: subprocess.run(
+            [sys.executable, "-c", "import studies.launch.pack_job"], check=True
+        ),
+    )
     print(f"start of a process: {start:.1f} s")
     packed = stock = 0.0
     for case in CASES[:number]:
@@ -69,8 +88,12 @@ def measure(number: int) -> None:
     print(
         f"\n{trainings} trainings would take {in_minutes(stock)} run by run in stock Lightning, extrapolated from 2 x {len(CASES[:number])} of them."
     )
-    print(f"packed on {CORES} cores: {in_minutes(packed)} (target {MINUTES} min): {verdict(packed < 60 * MINUTES)}")
-    print(f"packed against run by run: {stock / packed:.1f}x (target {TIMES}x): {verdict(stock >= TIMES * packed)}")
+    print(
+        f"packed on {CORES} cores: {in_minutes(packed)} (target {MINUTES} min): {verdict(packed < 60 * MINUTES)}"
+    )
+    print(
+        f"packed against run by run: {stock / packed:.1f}x (target {TIMES}x): {verdict(stock >= TIMES * packed)}"
+    )
 
 
 if __name__ == "__main__":

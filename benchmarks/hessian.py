@@ -45,10 +45,21 @@ def main() -> None:
     for name, network, enlarge, items, batch, seeds, target in (
         ("MLP (SimpleFFN)", SimpleFFN((1, 8, 8), 10), False, 540, 540, 10, 3.0),
         ("LeNet", LeNet((1, 8, 8), 10), False, 540, 540, 10, 3.0),
-        ("narrow ResNet-18", ResNet18((3, 32, 32), 10, width=8).to(memory_format=torch.channels_last), True, 256, 128, 5, 1.5),
+        (
+            "narrow ResNet-18",
+            ResNet18((3, 32, 32), 10, width=8).to(memory_format=torch.channels_last),
+            True,
+            256,
+            128,
+            5,
+            1.5,
+        ),
     ):
         train(network, data, enlarge)
-        batches = [(images(x, enlarge), data.annotator_probs[i]) for x, i in data.loader(data.rows("test")[:items], False, batch)]
+        batches = [
+            (images(x, enlarge), data.annotator_probs[i])
+            for x, i in data.loader(data.rows("test")[:items], False, batch)
+        ]
         compare(name, network, batches, range(seeds), target)
 
 
@@ -58,20 +69,38 @@ def compare(name: str, network: Network, batches: Batches, seeds: range, target:
         f"\n{name}: {sum(p.numel() for p in network.parameters()):,} parameters; largest eigenvalue {reference[0]:.4g}, trace {reference[1]:.4g}"
     )
     print(f"{'':34s}{'eigenvalue':>22s}{'trace':>22s}{'both':>12s}")
-    ours = show("measure_spectrum, both at once", None, None, of_ours(network, batches, seeds, reference))
-    alone = show("Lanczos, the eigenvalue alone", of_lanczos(network, batches, seeds, reference[0]), None, None)
+    ours = show(
+        "measure_spectrum, both at once", None, None, of_ours(network, batches, seeds, reference)
+    )
+    alone = show(
+        "Lanczos, the eigenvalue alone",
+        of_lanczos(network, batches, seeds, reference[0]),
+        None,
+        None,
+    )
     hessians = show("PyHessian", *of_pyhessian(network, batches, seeds, reference))
-    curvlinops = show("curvlinops, eigsh and Hutch++", *of_curvlinops(network, batches, seeds, reference, patience=3 * ours[2]))
+    curvlinops = show(
+        "curvlinops, eigsh and Hutch++",
+        *of_curvlinops(network, batches, seeds, reference, patience=3 * ours[2]),
+    )
     eigen_ratio = curvlinops[0] / alone[0]
-    print(f"{hessians[2] / ours[2]:.1f}x PyHessian (target {target}x): {verdict(hessians[2] / ours[2] >= target)}")
-    print(f"{eigen_ratio:.1f}x curvlinops with eigsh for the eigenvalue alone (target 1x): {verdict(eigen_ratio >= 1)}")
-    print(f"{curvlinops[2] / ours[2]:.1f}x curvlinops for both (target 1x): {verdict(curvlinops[2] / ours[2] >= 1)}")
+    print(
+        f"{hessians[2] / ours[2]:.1f}x PyHessian (target {target}x): {verdict(hessians[2] / ours[2] >= target)}"
+    )
+    print(
+        f"{eigen_ratio:.1f}x curvlinops with eigsh for the eigenvalue alone (target 1x): {verdict(eigen_ratio >= 1)}"
+    )
+    print(
+        f"{curvlinops[2] / ours[2]:.1f}x curvlinops for both (target 1x): {verdict(curvlinops[2] / ours[2] >= 1)}"
+    )
 
 
 Cost = tuple[float, float, float]  # seconds, products, error
 
 
-def show(name: str, eigenvalue: Cost | None, trace: Cost | None, both: Cost | None = None) -> list[float]:
+def show(
+    name: str, eigenvalue: Cost | None, trace: Cost | None, both: Cost | None = None
+) -> list[float]:
     total = both[0] if both else sum(cost[0] for cost in (eigenvalue, trace) if cost)
     cells = [f"{c[0]:7.2f} s {c[1]:5.0f} Hv {c[2]:4.1%}" if c else "" for c in (eigenvalue, trace)]
     last = f"{both[0]:7.2f} s {both[1]:5.0f} Hv {both[2]:4.1%}" if both else f"{total:7.2f} s"
@@ -79,11 +108,17 @@ def show(name: str, eigenvalue: Cost | None, trace: Cost | None, both: Cost | No
     return [eigenvalue[0] if eigenvalue else math.nan, trace[0] if trace else math.nan, total]
 
 
-def of_ours(network: Network, batches: Batches, seeds: range, reference: tuple[float, float]) -> Cost:
+def of_ours(
+    network: Network, batches: Batches, seeds: range, reference: tuple[float, float]
+) -> Cost:
     """The callback's defaults; the error shown is the trace's, root mean square over seeds."""
     seconds, products, eigen, trace = [], [], [], []
     for seed in seeds:
-        took, spectrum = timed(lambda seed=seed: measure_spectrum(HessianProduct(network, lambda: batches), seed, EIGENVALUE, TRACE))
+        took, spectrum = timed(
+            lambda seed=seed: measure_spectrum(
+                HessianProduct(network, lambda: batches), seed, EIGENVALUE, TRACE
+            )
+        )
         seconds.append(took)
         products.append(spectrum.products)
         eigen.append(abs(spectrum.ends.largest / reference[0] - 1))
@@ -102,7 +137,9 @@ def of_lanczos(network: Network, batches: Batches, seeds: range, reference: floa
     return reached(run, seeds, reference)
 
 
-def of_pyhessian(network: Network, batches: Batches, seeds: range, reference: tuple[float, float]) -> tuple[Cost, Cost]:
+def of_pyhessian(
+    network: Network, batches: Batches, seeds: range, reference: tuple[float, float]
+) -> tuple[Cost, Cost]:
     """One batch is given to PyHessian as such, so that it, too, keeps the gradient's graph."""
 
     def start(seed: int):
@@ -122,7 +159,9 @@ def of_pyhessian(network: Network, batches: Batches, seeds: range, reference: tu
         return value, calls.count // len(batches)
 
     for tolerance in (1e-2, 3e-3, 1e-3, 3e-4, 1e-4):
-        eigenvalue = reached(lambda seed, t=tolerance: run(seed, t), seeds, reference[0], strict=False)
+        eigenvalue = reached(
+            lambda seed, t=tolerance: run(seed, t), seeds, reference[0], strict=False
+        )
         if eigenvalue[2] <= EIGENVALUE:
             break
     took, samples = timed(lambda: start(0).trace(maxIter=100, tol=0.0))
@@ -144,15 +183,31 @@ def hutchinson_cost(samples: np.ndarray, seconds: float, reference: float) -> Co
     return seconds / len(samples) * needed, needed, TRACE
 
 
-def of_curvlinops(network: Network, batches: Batches, seeds: range, reference: tuple[float, float], patience: float) -> tuple[Cost, Cost]:
+def of_curvlinops(
+    network: Network,
+    batches: Batches,
+    seeds: range,
+    reference: tuple[float, float],
+    patience: float,
+) -> tuple[Cost, Cost]:
     """Its trace is given up, with the error that it has by then, when a single estimate has taken `patience` seconds: it is slower."""
-    operator = HessianLinearOperator(network, nn.CrossEntropyLoss(), list(network.parameters()), batches, check_deterministic=False)
+    operator = HessianLinearOperator(
+        network,
+        nn.CrossEntropyLoss(),
+        list(network.parameters()),
+        batches,
+        check_deterministic=False,
+    )
 
     def run(seed: int) -> tuple[float, int]:
         product = Counted(lambda v: operator @ torch.from_numpy(v))
-        scipy_form = LinearOperator(operator.shape, matvec=lambda v: product(v.ravel()).numpy(), dtype=np.float32)  # pyright: ignore
+        scipy_form = LinearOperator(
+            operator.shape, matvec=lambda v: product(v.ravel()).numpy(), dtype=np.float32
+        )  # pyright: ignore
         first = np.random.default_rng(seed).standard_normal(operator.shape[0], dtype=np.float32)
-        value = eigsh(scipy_form, k=1, which="LA", tol=EIGENVALUE, v0=first, return_eigenvectors=False)[0]  # pyright: ignore
+        value = eigsh(
+            scipy_form, k=1, which="LA", tol=EIGENVALUE, v0=first, return_eigenvectors=False
+        )[0]  # pyright: ignore
         return float(value), product.count
 
     eigenvalue = reached(run, seeds, reference[0])
@@ -167,15 +222,25 @@ def of_curvlinops(network: Network, batches: Batches, seeds: range, reference: t
                 break
         if max(seconds) > patience or np.sqrt(np.mean(np.square(errors))) <= TRACE:
             break
-    return eigenvalue, (float(np.mean(seconds)), products, float(np.sqrt(np.mean(np.square(errors)))))
+    return eigenvalue, (
+        float(np.mean(seconds)),
+        products,
+        float(np.sqrt(np.mean(np.square(errors)))),
+    )
 
 
-def reached(run: Callable[[int], tuple[float, int]], seeds: range, reference: float, strict: bool = True) -> Cost:
+def reached(
+    run: Callable[[int], tuple[float, int]], seeds: range, reference: float, strict: bool = True
+) -> Cost:
     """Mean seconds and products over seeds, and the worst error."""
     results = [timed(lambda seed=seed: run(seed)) for seed in seeds]
     error = max(abs(value / reference - 1) for _, (value, _) in results)
     assert error <= EIGENVALUE or not strict, f"the eigenvalue is {error:.2%} off"
-    return float(np.mean([seconds for seconds, _ in results])), float(np.mean([products for _, (_, products) in results])), error
+    return (
+        float(np.mean([seconds for seconds, _ in results])),
+        float(np.mean([products for _, (_, products) in results])),
+        error,
+    )
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -186,7 +251,12 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def reference_eigenvalue(network: Network, batches: Batches) -> float:
     product = HessianProduct(network, lambda: batches)
-    ends, _ = ends_by_lanczos(product, torch.randn(product.size, generator=torch.Generator().manual_seed(99)), 1e-6, least=30)
+    ends, _ = ends_by_lanczos(
+        product,
+        torch.randn(product.size, generator=torch.Generator().manual_seed(99)),
+        1e-6,
+        least=30,
+    )
     return ends.largest
 
 
@@ -203,8 +273,15 @@ def gauss_newton_trace(network: Network, batches: Batches) -> float:
     for inputs, _ in batches:
         q = network(inputs).softmax(-1).detach()
         for k in range(q.shape[1]):
-            gradients = vmap(grad(centred_logit), (None, 0, 0, None), chunk_size=64)(parameters, inputs, q, torch.tensor(k))
-            total += float(sum((q[:, k] * g.flatten(1).square().sum(1)).double().sum() for g in gradients.values()))
+            gradients = vmap(grad(centred_logit), (None, 0, 0, None), chunk_size=64)(
+                parameters, inputs, q, torch.tensor(k)
+            )
+            total += float(
+                sum(
+                    (q[:, k] * g.flatten(1).square().sum(1)).double().sum()
+                    for g in gradients.values()
+                )
+            )
         items += len(inputs)
     return total / items
 
@@ -216,7 +293,9 @@ def train(network: Network, data: Digits, enlarge: bool, epochs: int = 5) -> Non
         loader.sampler.set_epoch(epoch)
         for inputs, index in loader:
             optimizer.zero_grad()
-            F.cross_entropy(network(images(inputs, enlarge)), data.annotator_probs[index]).backward()
+            F.cross_entropy(
+                network(images(inputs, enlarge)), data.annotator_probs[index]
+            ).backward()
             optimizer.step()
     network.eval()
 
@@ -224,7 +303,11 @@ def train(network: Network, data: Digits, enlarge: bool, epochs: int = 5) -> Non
 def images(inputs: Tensor, enlarge: bool) -> Tensor:
     if not enlarge:
         return inputs
-    return F.interpolate(inputs, scale_factor=4).expand(-1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
+    return (
+        F.interpolate(inputs, scale_factor=4)
+        .expand(-1, 3, -1, -1)
+        .contiguous(memory_format=torch.channels_last)
+    )
 
 
 if __name__ == "__main__":

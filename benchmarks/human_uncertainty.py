@@ -36,7 +36,17 @@ class StudyCase(Case):
 
 
 CASES = [
-    StudyCase(f"{network.__name__}, {source}", network, (1, 28, 28), 11, 64, (RATE,), 1, items, seeds=tuple(range(6)))
+    StudyCase(
+        f"{network.__name__}, {source}",
+        network,
+        (1, 28, 28),
+        11,
+        64,
+        (RATE,),
+        1,
+        items,
+        seeds=tuple(range(6)),
+    )
     for network in (SimpleFFN, DeeperFFN, LeNet)
     for source, items in SOURCES.items()
 ]
@@ -60,7 +70,9 @@ def measure() -> None:
     print(
         f"\n{trainings} trainings would take {in_minutes(stock)} run by run in stock Lightning, extrapolated from 2 x {len(CASES)} of them."
     )
-    print(f"ours on {CORES} cores: {in_minutes(ours)} (target {MINUTES} min): {verdict(ours < 60 * MINUTES)}")
+    print(
+        f"ours on {CORES} cores: {in_minutes(ours)} (target {MINUTES} min): {verdict(ours < 60 * MINUTES)}"
+    )
     print(f"ratio: {stock / ours:.1f}x")
 
 

@@ -60,7 +60,9 @@ FEWEST = max(WARM, TIMED)
 def main() -> None:
     sizes = [int(word) for word in sys.argv[2:]] or SIZES
     if min(sizes) < FEWEST * BATCH:
-        sys.exit(f"{min(sizes):,} items are too few to time {FEWEST} batches of {BATCH}; name {FEWEST * BATCH:,} or more.")
+        sys.exit(
+            f"{min(sizes):,} items are too few to time {FEWEST} batches of {BATCH}; name {FEWEST * BATCH:,} or more."
+        )
     folder = Path(tempfile.mkdtemp(prefix="load-", dir=sys.argv[1] if len(sys.argv) > 1 else None))
     try:
         result = [measure(folder, items) for items in sizes]
@@ -78,7 +80,10 @@ def measure(folder: Path, items: int) -> dict[str, float]:
         f"{items:,} items: {sizes[0]:.2f} GB of votes and {sizes[1]:.2f} GB of embeddings written in {perf_counter() - start:.0f} s",
         flush=True,
     )
-    result = {**in_process("stages", folder), "rates": in_process("rates", folder / "embeddings.npy")}
+    result = {
+        **in_process("stages", folder),
+        "rates": in_process("rates", folder / "embeddings.npy"),
+    }
     base = result.pop("base")
     for name, (seconds, busy, peak) in result["stages"].items():
         print(
@@ -101,7 +106,11 @@ def measure(folder: Path, items: int) -> dict[str, float]:
 
 def in_process(part: str, where: Path) -> dict[str, Any]:
     command = [sys.executable, __file__, part, str(where)]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, env={**os.environ, **SETTINGS}).stdout)
+    return json.loads(
+        subprocess.run(
+            command, check=True, stdout=subprocess.PIPE, env={**os.environ, **SETTINGS}
+        ).stdout
+    )
 
 
 def write_votes(path: Path, items: int) -> None:
@@ -119,15 +128,30 @@ def write_votes(path: Path, items: int) -> None:
             rng = np.random.default_rng(start)
             rows = np.repeat(np.arange(start, min(start + AT_ONCE, items)), VOTES)
             likely = (rows * 7 + rng.integers(0, 2, len(rows)) * 3) % CLASSES
-            label = np.where(rng.random(len(rows)) < 0.8, likely, rng.integers(0, CLASSES, len(rows)))
-            who = (rows * 31 + np.tile(np.arange(VOTES), len(rows) // VOTES) * 11) % ANNOTATORS  # twenty different people
+            label = np.where(
+                rng.random(len(rows)) < 0.8, likely, rng.integers(0, CLASSES, len(rows))
+            )
+            who = (
+                rows * 31 + np.tile(np.arange(VOTES), len(rows) // VOTES) * 11
+            ) % ANNOTATORS  # twenty different people
             label = np.where(who < 5, who, label)
-            writer.write_table(pa.table([pa.array(rows), annotator_probs.take(pa.array(who)), names.take(pa.array(label))], schema=schema))
+            writer.write_table(
+                pa.table(
+                    [
+                        pa.array(rows),
+                        annotator_probs.take(pa.array(who)),
+                        names.take(pa.array(label)),
+                    ],
+                    schema=schema,
+                )
+            )
 
 
 def write_embeddings(path: Path, items: int) -> None:
     with open(path, "wb") as stream:
-        np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": (items, FEATURES)})
+        np.lib.format.write_array_header_1_0(
+            stream, {"descr": "<f4", "fortran_order": False, "shape": (items, FEATURES)}
+        )
         for start in range(0, items, AT_ONCE):
             rows = np.arange(start, min(start + AT_ONCE, items))
             block = np.random.default_rng(start).standard_normal((len(rows), FEATURES), np.float32)
@@ -155,7 +179,11 @@ class Watch:
 
 
 def anonymous() -> int:
-    return 1024 * next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon"))
+    return 1024 * next(
+        int(line.split()[1])
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("RssAnon")
+    )
 
 
 def stages(folder: Path) -> None:
@@ -172,10 +200,22 @@ def stages(folder: Path) -> None:
 
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
-    options: dict[str, Any] = {"root": str(folder), "votes": "votes.parquet", "item": "item", "label": "label", "annotator": "annotator"}
-    options |= {"embeddings": "embeddings.npy", "batch_size": BATCH, "delivery": StochasticLabelSampling()}
+    options: dict[str, Any] = {
+        "root": str(folder),
+        "votes": "votes.parquet",
+        "item": "item",
+        "label": "label",
+        "annotator": "annotator",
+    }
+    options |= {
+        "embeddings": "embeddings.npy",
+        "batch_size": BATCH,
+        "delivery": StochasticLabelSampling(),
+    }
     watch, base = Watch(), anonymous()
-    watch.stage("describe", lambda: print("\n".join(describe(OwnVotes(**options))), file=sys.stderr))
+    watch.stage(
+        "describe", lambda: print("\n".join(describe(OwnVotes(**options))), file=sys.stderr)
+    )
     data = OwnVotes(**options)
     watch.stage("read", lambda: data.num_classes)
     watch.stage("check, split, moments", data.setup)
@@ -186,10 +226,24 @@ def stages(folder: Path) -> None:
         watch.stage(f"targets {name}", lambda bound=bound: bound.targets(1))
         del bound
     model = AnnotatorClassifier(data.input_shape, data.num_classes, MLPHead)
-    quiet: dict[str, Any] = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
-    trainer = Trainer(max_epochs=1, accelerator="cpu", num_sanity_val_steps=0, use_distributed_sampler=False, **quiet)
+    quiet: dict[str, Any] = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    trainer = Trainer(
+        max_epochs=1,
+        accelerator="cpu",
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        **quiet,
+    )
     watch.stage("train an epoch", lambda: trainer.fit(model, datamodule=data))
-    print(f"validation soft NLL {float(trainer.callback_metrics['val/soft_nll']):.3f}", file=sys.stderr)
+    print(
+        f"validation soft NLL {float(trainer.callback_metrics['val/soft_nll']):.3f}",
+        file=sys.stderr,
+    )
     print(json.dumps({"base": base, "stages": watch.stages}))
 
 
@@ -216,10 +270,17 @@ def rates(path: Path) -> None:
 
     def gather(seed: int) -> TensorLoader:
         values = memmap_array(path)
-        return TensorLoader(MemmapInputs(values, np.arange(len(values))), BatchOrder(torch.arange(len(values)), BATCH, seed, shuffle=True))
+        return TensorLoader(
+            MemmapInputs(values, np.arange(len(values))),
+            BatchOrder(torch.arange(len(values)), BATCH, seed, shuffle=True),
+        )
 
     def single(workers: int, seed: int) -> DataLoader:
-        return DataLoader(Rows(), batch_sampler=[batch.tolist() for batch in gather(seed).sampler][:FEWEST], num_workers=workers)
+        return DataLoader(
+            Rows(),
+            batch_sampler=[batch.tolist() for batch in gather(seed).sampler][:FEWEST],
+            num_workers=workers,
+        )
 
     def feed(loader, batches: int) -> float:
         feeder, start, items = iter(loader), perf_counter(), 0
@@ -254,21 +315,31 @@ def conclude(result: list[dict[str, float]]) -> None:
     from measure import verdict
 
     last = result[-1]
-    steps = [(more["peak"] - less["peak"]) / (more["items"] - less["items"]) for less, more in pairwise(result)]
+    steps = [
+        (more["peak"] - less["peak"]) / (more["items"] - less["items"])
+        for less, more in pairwise(result)
+    ]
     if len(steps) > 1:
         each = " and ".join(f"{step:,.0f}" for step in steps)
-        print(f"\nmemory of each further item: {each} bytes (target: equal to 10 %): {verdict(max(steps) < 1.1 * min(steps))}")
+        print(
+            f"\nmemory of each further item: {each} bytes (target: equal to 10 %): {verdict(max(steps) < 1.1 * min(steps))}"
+        )
     print(
         f"embeddings of {last['file'] / 1e9:.1f} GB, limit {LIMIT / 1e9:.1f} GB, anonymous peak {last['peak'] / 1e9:.2f} GB: {verdict(last['peak'] < LIMIT < last['file'])}"
     )
-    print(f"{last['items'] * VOTES:,} votes read in {last['read']:.1f} s (target: a minute): {verdict(last['read'] < 60)}")
+    print(
+        f"{last['items'] * VOTES:,} votes read in {last['read']:.1f} s (target: a minute): {verdict(last['read'] < 60)}"
+    )
     allowed = max(0.05, 0.01 * last["loaded"])
     print(
         f"fingerprint in {1000 * last['fingerprint']:.0f} ms of a core, loading in {last['loaded']:.1f} s (target: 50 ms, or 1 % of loading where that is more): "
         f"{verdict(last['fingerprint'] <= allowed)}"
     )
     for state, target in (("cached", 5), ("from disk", 2)):
-        alone, helped = (last[f"{OURS}, {state}"] / last[f"DataLoader, {workers} workers, {state}"] for workers in (0, 2))
+        alone, helped = (
+            last[f"{OURS}, {state}"] / last[f"DataLoader, {workers} workers, {state}"]
+            for workers in (0, 2)
+        )
         print(
             f"batches, {state}: {alone:.1f}x DataLoader without workers (target {target}x), {helped:.1f}x with two: {verdict(alone >= target)}"
         )

@@ -91,7 +91,9 @@ class TimedDigits(Digits):
         assert isinstance(plain, TensorLoader)
         rows = plain.sampler.items
         if self.stock:
-            loader = TimedDataLoader(TensorDataset(plain.prepare(rows, 0), rows), self.batch_size, shuffle=True)
+            loader = TimedDataLoader(
+                TensorDataset(plain.prepare(rows, 0), rows), self.batch_size, shuffle=True
+            )
         else:
             loader = TimedTensorLoader(plain.prepare, plain.sampler)
         loader.watch = self.watch
@@ -120,8 +122,15 @@ def measure(delivery: Delivery, stock: bool) -> dict[str, float]:
     )
     trainer.fit(model, datamodule=data)
     epochs, steps = watch.epochs[WARM_UP:], trainer.num_training_batches
-    per_step = {name: 1e3 * median(epoch[name] for epoch in epochs) / steps for name in ("total", "loader", "attachment", "targets")}
-    return per_step | {"share": median((epoch["loader"] + epoch["attachment"]) / epoch["total"] for epoch in epochs)}
+    per_step = {
+        name: 1e3 * median(epoch[name] for epoch in epochs) / steps
+        for name in ("total", "loader", "attachment", "targets")
+    }
+    return per_step | {
+        "share": median(
+            (epoch["loader"] + epoch["attachment"]) / epoch["total"] for epoch in epochs
+        )
+    }
 
 
 def main() -> None:
@@ -140,7 +149,11 @@ def main() -> None:
         for feeder, stock in (("TensorLoader", False), ("DataLoader", True)):
             row = measure(delivery, stock)
             shares.append(row["share"])
-            print(f"{name + ', ' + feeder:40s}" + "".join(f"{row[column]:12.3f}" for column in columns) + f"{row['share']:12.1%}")
+            print(
+                f"{name + ', ' + feeder:40s}"
+                + "".join(f"{row[column]:12.3f}" for column in columns)
+                + f"{row['share']:12.1%}"
+            )
         ours, peer = shares
         conclusions.append(
             f"{name}: delivery and loading take {ours:.1%} of a training epoch (target under 5 %): {verdict(ours < 0.05)}; "

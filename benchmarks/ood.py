@@ -50,7 +50,14 @@ class Images(VoteDataModule):
         counts = RNG.multinomial(50, np.eye(10)[np.arange(TRAIN + TEST) % 10] * 0.7 + 0.03)
         images = torch.from_numpy(RNG.integers(256, size=(TRAIN + TEST, 3, 32, 32), dtype=np.uint8))
         test = np.arange(TRAIN, TRAIN + TEST)
-        return Corpus(images, VoteTable(counts), {"train": np.arange(TRAIN), "val": test, "test": test}, MEAN, STD, scale=255)
+        return Corpus(
+            images,
+            VoteTable(counts),
+            {"train": np.arange(TRAIN), "val": test, "test": test},
+            MEAN,
+            STD,
+            scale=255,
+        )
 
 
 class Margin(LogitsDetector):
@@ -73,7 +80,9 @@ class Labelled:
             yield inputs.to(memory_format=torch.channels_last), self.labels[index]
 
 
-def run_peer(make: Callable, train: Labelled, test: list[Labelled], gradients: bool = False) -> None:
+def run_peer(
+    make: Callable, train: Labelled, test: list[Labelled], gradients: bool = False
+) -> None:
     """Fit one detector, where it needs that, score all items with it and judge the scores."""
     detector, metrics = make().to("cpu"), OODMetrics()
     with torch.set_grad_enabled(gradients):
@@ -87,9 +96,14 @@ def run_peer(make: Callable, train: Labelled, test: list[Labelled], gradients: b
 def measure_jobs(classifier: AnnotatorClassifier, data: Images, path: Path) -> dict[str, float]:
     """Seconds of each job, the best of some rounds: what slows the machine down for a while does not fall on one side alone."""
     network = classifier.network
-    loaders = [data.loader(data.rows(split), training=False) for split in ("train", "test")] + [foreign_loader(read_cifar(path), data)]
+    loaders = [data.loader(data.rows(split), training=False) for split in ("train", "test")] + [
+        foreign_loader(read_cifar(path), data)
+    ]
     labels, foreign = data.annotator_probs.argmax(-1), torch.full((OUTSIDE,), -1)
-    train, test = Labelled(loaders[0], labels), [Labelled(loaders[1], labels), Labelled(loaders[2], foreign)]
+    train, test = (
+        Labelled(loaders[0], labels),
+        [Labelled(loaders[1], labels), Labelled(loaders[2], foreign)],
+    )
     step = ODIN(1000.0, 0.0014, torch.tensor(STD).reshape(1, 3, 1, 1))
 
     @torch.no_grad()
@@ -116,15 +130,25 @@ def measure_jobs(classifier: AnnotatorClassifier, data: Images, path: Path) -> d
         "OODScores without ODIN": partial(ours, "odin"),
         "OODScores, all eight": ours,
         "ODIN alone": lambda: [step(network, inputs) for inputs, _ in chain(*test)],
-        **{f"pytorch-ood {name}": partial(run_peer, make, train, test) for name, make in peers.items()},
-        "pytorch-ood ODIN": partial(run_peer, lambda: peer.ODIN(network, norm_std=list(STD)), train, test, gradients=True),
+        **{
+            f"pytorch-ood {name}": partial(run_peer, make, train, test)
+            for name, make in peers.items()
+        },
+        "pytorch-ood ODIN": partial(
+            run_peer, lambda: peer.ODIN(network, norm_std=list(STD)), train, test, gradients=True
+        ),
     }
-    rounds = [{name: best_of(1, lambda _, work=work: work()) for name, work in jobs.items()} for _ in range(ROUNDS)]
+    rounds = [
+        {name: best_of(1, lambda _, work=work: work()) for name, work in jobs.items()}
+        for _ in range(ROUNDS)
+    ]
     return {name: min(seconds[name] for seconds in rounds) for name in jobs}
 
 
 def main() -> None:
-    classifier = AnnotatorClassifier((3, 32, 32), 10, partial(ResNet18, width=8), channels_last=True).eval()
+    classifier = AnnotatorClassifier(
+        (3, 32, 32), 10, partial(ResNet18, width=8), channels_last=True
+    ).eval()
     data = Images(batch_size=128)
     data.setup()
     records = RNG.integers(256, size=(OUTSIDE, 3073), dtype=np.uint8)
@@ -134,17 +158,27 @@ def main() -> None:
         records.tofile(path)
         seconds = measure_jobs(classifier, data, path)
 
-    print(f"ResNet-18, width 8: {TRAIN:,} training, {TEST:,} test and {OUTSIDE:,} OOD images, threads: {torch.get_num_threads()}\n")
+    print(
+        f"ResNet-18, width 8: {TRAIN:,} training, {TEST:,} test and {OUTSIDE:,} OOD images, threads: {torch.get_num_threads()}\n"
+    )
     for name, value in seconds.items():
         print(f"{name:28s}{value:9.2f} s")
     print()
     plain, without, whole, odin = (seconds[name] for name in list(seconds)[:4])
     their_odin = seconds["pytorch-ood ODIN"]
-    theirs = sum(value for name, value in seconds.items() if name.startswith("pytorch-ood")) - their_odin
+    theirs = (
+        sum(value for name, value in seconds.items() if name.startswith("pytorch-ood")) - their_odin
+    )
     library, limit = theirs - seconds["pytorch-ood margin"], 1.2 * plain + odin
-    print(f"seven scores: {without / plain:.2f}x the plain forward passes (target 1.2x): {verdict(without <= 1.2 * plain)}")
-    print(f"all eight: {whole:.1f} s of at most {limit:.1f} s (1.2x the passes, plus ODIN alone): {verdict(whole <= limit)}")
-    print(f"without ODIN: {theirs / without:.1f}x as fast as pytorch-ood (target 5x): {verdict(theirs >= 5 * without)}")
+    print(
+        f"seven scores: {without / plain:.2f}x the plain forward passes (target 1.2x): {verdict(without <= 1.2 * plain)}"
+    )
+    print(
+        f"all eight: {whole:.1f} s of at most {limit:.1f} s (1.2x the passes, plus ODIN alone): {verdict(whole <= limit)}"
+    )
+    print(
+        f"without ODIN: {theirs / without:.1f}x as fast as pytorch-ood (target 5x): {verdict(theirs >= 5 * without)}"
+    )
     print(f"  the margin not counted on its side: {library / without:.1f}x")
     print(
         f"with ODIN: {(theirs + their_odin) / whole:.1f}x as fast as pytorch-ood (target 2x): {verdict(theirs + their_odin >= 2 * whole)}"

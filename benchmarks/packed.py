@@ -50,7 +50,12 @@ STOCK_SEEDS = SEEDS[:2]
 THREADS = (1, 2)
 CORES = 2
 PASSES_OVER_WEIGHTS = 9
-QUIET: dict[str, Any] = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+QUIET: dict[str, Any] = {
+    "logger": False,
+    "enable_checkpointing": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+}
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,11 @@ class SyntheticItems(VoteDataModule):
 
     def __init__(self, case: Case, **kwargs):
         super().__init__(**kwargs)
-        self.input_shape, self.num_classes, self.items = case.input_shape, case.num_classes, case.items
+        self.input_shape, self.num_classes, self.items = (
+            case.input_shape,
+            case.num_classes,
+            case.items,
+        )
 
     def load(self) -> Corpus:
         rng = np.random.default_rng(self.seed)
@@ -106,8 +115,14 @@ class SyntheticItems(VoteDataModule):
         chance = np.exp(inputs @ rng.normal(size=(size, self.num_classes)) * 2 / size**0.5)
         votes = VoteTable(rng.multinomial(VOTES, chance / chance.sum(1, keepdims=True)))
         rows = np.arange(len(inputs))
-        splits = {"train": rows[: self.items], "val": rows[self.items :], "test": rows[self.items :]}
-        return Corpus(torch.from_numpy(inputs).float().reshape(-1, *self.input_shape), votes, splits)
+        splits = {
+            "train": rows[: self.items],
+            "val": rows[self.items :],
+            "test": rows[self.items :],
+        }
+        return Corpus(
+            torch.from_numpy(inputs).float().reshape(-1, *self.input_shape), votes, splits
+        )
 
 
 def items_of(case: Case, seed: int) -> SyntheticItems:
@@ -169,20 +184,32 @@ def run_stock(case: Case, threads: int) -> Measured:
         assert data.corpus is not None
         inputs, targets = data.corpus.inputs, data.annotator_probs
         assert isinstance(inputs, torch.Tensor)
-        train = DataLoader(TensorDataset(inputs[: case.items], targets[: case.items]), case.batch_size, shuffle=True)
+        train = DataLoader(
+            TensorDataset(inputs[: case.items], targets[: case.items]),
+            case.batch_size,
+            shuffle=True,
+        )
         val = DataLoader(TensorDataset(inputs[case.items :], targets[case.items :]), VAL_ITEMS)
         torch.manual_seed(seed)
         times = EpochTimes()
-        trainer = Trainer(max_epochs=EPOCHS, accelerator="cpu", devices=1, callbacks=[times], **QUIET)
+        trainer = Trainer(
+            max_epochs=EPOCHS, accelerator="cpu", devices=1, callbacks=[times], **QUIET
+        )
         trainer.fit(StockClassifier(case.member_network()), train, val)
         seconds += times.seconds[1:]
-        ends.append([trainer.callback_metrics[name].item() for name in ("train/loss", "val/soft_nll")])
+        ends.append(
+            [trainer.callback_metrics[name].item() for name in ("train/loss", "val/soft_nll")]
+        )
     return Measured(min(seconds) * case.members, threads, *np.mean(ends, 0).tolist())
 
 
-def classifier_of(case: Case, seed: int, rate: float = RATE, weight_decay: float = 0.0) -> AnnotatorClassifier:
+def classifier_of(
+    case: Case, seed: int, rate: float = RATE, weight_decay: float = 0.0
+) -> AnnotatorClassifier:
     optimizer = partial(torch.optim.Adam, lr=rate, weight_decay=weight_decay)
-    return AnnotatorClassifier(case.input_shape, case.num_classes, case.network, optimizer, seed=seed)  # pyright: ignore[reportArgumentType]
+    return AnnotatorClassifier(
+        case.input_shape, case.num_classes, case.network, optimizer, seed=seed
+    )  # pyright: ignore[reportArgumentType]
 
 
 def run_pack(case: Case, threads: int) -> Measured:
@@ -191,18 +218,31 @@ def run_pack(case: Case, threads: int) -> Measured:
     for seed in case.seeds:
         data = items_of(case, seed)
         for delivery, rate, weight_decay in case.options():
-            members.append(Member(classifier_of(case, seed, rate, weight_decay), data, data.bind(delivery, None), EPOCHS))
+            members.append(
+                Member(
+                    classifier_of(case, seed, rate, weight_decay),
+                    data,
+                    data.bind(delivery, None),
+                    EPOCHS,
+                )
+            )
     ends = []
     PackedClassifier(members).fit(lambda pack: ends.append(perf_counter()))
     last = [members[n * len(case.options())].history[-1] for n in range(len(STOCK_SEEDS))]
-    train_loss, val_soft_nll = (float(np.mean([epoch[name] for epoch in last])) for name in ("train/loss", "val/soft_nll"))
-    return Measured(min(stop - start for start, stop in pairwise(ends)), threads, train_loss, val_soft_nll)
+    train_loss, val_soft_nll = (
+        float(np.mean([epoch[name] for epoch in last])) for name in ("train/loss", "val/soft_nll")
+    )
+    return Measured(
+        min(stop - start for start, stop in pairwise(ends)), threads, train_loss, val_soft_nll
+    )
 
 
 def run_packs_side_by_side(case: Case) -> Measured:
     """Two packs of half the members each, in processes of one thread, as `study run` does it on two cores."""
     barrier, results = SPAWN.Barrier(CORES), SPAWN.SimpleQueue()
-    processes = [SPAWN.Process(target=run_part, args=(case, part, barrier, results)) for part in range(CORES)]
+    processes = [
+        SPAWN.Process(target=run_part, args=(case, part, barrier, results)) for part in range(CORES)
+    ]
     for process in processes:
         process.start()
     epochs, last = zip(*(results.get() for _ in processes), strict=True)
@@ -219,7 +259,12 @@ def run_part(case: Case, part: int, barrier, results) -> None:
     mine = every[part * len(every) // CORES : (part + 1) * len(every) // CORES]
     shared = {seed: items_of(case, seed) for seed, *_ in mine}
     members = [
-        Member(classifier_of(case, seed, rate, decay), shared[seed], shared[seed].bind(delivery, None), EPOCHS)
+        Member(
+            classifier_of(case, seed, rate, decay),
+            shared[seed],
+            shared[seed].bind(delivery, None),
+            EPOCHS,
+        )
         for seed, delivery, rate, decay in mine
     ]
     ends = []
@@ -230,9 +275,16 @@ def run_part(case: Case, part: int, barrier, results) -> None:
 
     PackedClassifier(members).fit(after_epoch)
     first = case.options()[0]
-    compared = [m.history[-1] for m, spec in zip(members, mine, strict=True) if spec[1:] == first and spec[0] in STOCK_SEEDS]
+    compared = [
+        m.history[-1]
+        for m, spec in zip(members, mine, strict=True)
+        if spec[1:] == first and spec[0] in STOCK_SEEDS
+    ]
     results.put(
-        ([stop - start for start, stop in pairwise(ends)], [[epoch[n] for n in ("train/loss", "val/soft_nll")] for epoch in compared])
+        (
+            [stop - start for start, stop in pairwise(ends)],
+            [[epoch[n] for n in ("train/loss", "val/soft_nll")] for epoch in compared],
+        )
     )
 
 
@@ -242,7 +294,10 @@ def work_of_a_step(case: Case) -> tuple[float, float]:
     with FlopCounterMode(display=False) as counter:
         network(torch.zeros(case.batch_size, *case.input_shape)).sum().backward()
     weights = sum(parameter.numel() for parameter in network.parameters())
-    return case.members * counter.get_total_flops(), case.members * weights * 4 * PASSES_OVER_WEIGHTS
+    return (
+        case.members * counter.get_total_flops(),
+        case.members * weights * 4 * PASSES_OVER_WEIGHTS,
+    )
 
 
 def peak_matmul(threads: int) -> float:
@@ -273,7 +328,11 @@ def compare(case: Case, ours: Iterable[Measured], bandwidth: float) -> str:
             f"    {name:24s}{1e3 / rate:9.2f} ms/step of all members with {side.threads} thread(s){side.note}, {operations * rate / 1e9:6.1f} GFLOP/s, "
             f"{moved * rate / 1e9:5.1f} GB/s; train loss {side.train_loss:.3f}, val soft NLL {side.val_soft_nll:.3f}"
         )
-    near = f", {moved * case.steps / best.seconds / bandwidth:.0%} of the measured bandwidth" if "3,072" in case.name else ""
+    near = (
+        f", {moved * case.steps / best.seconds / bandwidth:.0%} of the measured bandwidth"
+        if "3,072" in case.name
+        else ""
+    )
     ratio = peer.seconds / best.seconds
     return f"{case.name}: {ratio:.1f}x stock Lightning run by run{near} (target {case.target:g}x): {verdict(ratio >= case.target)}"
 
@@ -287,9 +346,19 @@ def measure() -> None:
     silence()
     bandwidth = {threads: peak_stream(threads) for threads in THREADS}
     print("physical limits: ", end="")
-    print("; ".join(f"{t} thread(s) {peak_matmul(t) / 1e9:.0f} GFLOP/s, {bandwidth[t] / 1e9:.1f} GB/s" for t in THREADS))
+    print(
+        "; ".join(
+            f"{t} thread(s) {peak_matmul(t) / 1e9:.0f} GFLOP/s, {bandwidth[t] / 1e9:.1f} GB/s"
+            for t in THREADS
+        )
+    )
     conclusions = [
-        compare(case, [*(run_pack(case, t) for t in THREADS), run_packs_side_by_side(case)], max(bandwidth.values())) for case in CASES
+        compare(
+            case,
+            [*(run_pack(case, t) for t in THREADS), run_packs_side_by_side(case)],
+            max(bandwidth.values()),
+        )
+        for case in CASES
     ]
     print("\n" + "\n".join(conclusions))
 

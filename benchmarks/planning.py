@@ -42,30 +42,58 @@ def main() -> None:
         resolve(["--config", "configs/digits.yaml", "--seed_everything", str(seed)])
     peer = (time.perf_counter() - start) / 20 * len(runs)
     verdict = "reached" if planning < 5 else "NOT reached"
-    print(f"planning {len(runs):,} runs into {len(jobs)} jobs: {planning:.1f} s (target under 5 s): {verdict}")
-    print(f"    {peer / planning:.0f}x faster than parsing each run's options ({peer:.0f} s, extrapolated from 20)")
+    print(
+        f"planning {len(runs):,} runs into {len(jobs)} jobs: {planning:.1f} s (target under 5 s): {verdict}"
+    )
+    print(
+        f"    {peer / planning:.0f}x faster than parsing each run's options ({peer:.0f} s, extrapolated from 20)"
+    )
     with tempfile.TemporaryDirectory() as folder:
-        thousand = study({"data.delivery": factors["data.delivery"], "seed_everything": list(range(250))})
+        thousand = study(
+            {"data.delivery": factors["data.delivery"], "seed_everything": list(range(250))}
+        )
         fill(thousand, Path(folder))
         start = time.perf_counter()
         write_report(thousand, Path(folder), Path(folder) / "report")
         reporting = time.perf_counter() - start
-    print(f"report over 1,000 finished runs: {reporting:.1f} s (target under 60 s): {'reached' if reporting < 60 else 'NOT reached'}")
+    print(
+        f"report over 1,000 finished runs: {reporting:.1f} s (target under 60 s): {'reached' if reporting < 60 else 'NOT reached'}"
+    )
 
 
 def study(factors: dict) -> Study:
     template = Study.load("configs/studies/digits.yaml")
-    return Study(name="large", path=template.path, configs=template.configs, grids={"main": factors}, report=template.report)
+    return Study(
+        name="large",
+        path=template.path,
+        configs=template.configs,
+        grids={"main": factors},
+        report=template.report,
+    )
 
 
 def fill(study: Study, folder: Path) -> None:
     """Results as finished runs leave them, with random numbers."""
     rng = np.random.default_rng(0)
-    about = {"dataset": "Digits", "simulated_annotators": True, "delivery": describe_value(SoftLabels()), "versions": {}}
-    about |= {"test_items": 540, "scored_items": 540, "training": asdict(TrainingRecord("epochs", 20, 20, 800)), "probes": [], "notes": []}
+    about = {
+        "dataset": "Digits",
+        "simulated_annotators": True,
+        "delivery": describe_value(SoftLabels()),
+        "versions": {},
+    }
+    about |= {
+        "test_items": 540,
+        "scored_items": 540,
+        "training": asdict(TrainingRecord("epochs", 20, 20, 800)),
+        "probes": [],
+        "notes": [],
+    }
     for run in study.runs():
         metrics = dict(zip(METRICS, rng.random(len(METRICS)).tolist(), strict=True))
-        write_results(run.folder(folder), json.loads(json.dumps({"run": run.name, **about, "metrics": metrics})))
+        write_results(
+            run.folder(folder),
+            json.loads(json.dumps({"run": run.name, **about, "metrics": metrics})),
+        )
 
 
 if __name__ == "__main__":

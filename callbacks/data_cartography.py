@@ -44,7 +44,9 @@ class DataCartography(Probe):
         if split not in ("train", "val", "test"):
             raise InputError(f"DataCartography: split is {split}; it must be train, val or test.")
         if last is not None and last < 1:
-            raise InputError(f"DataCartography: last is {last}; it must be 1 epoch or more, or null for all epochs.")
+            raise InputError(
+                f"DataCartography: last is {last}; it must be 1 epoch or more, or null for all epochs."
+            )
         self.split, self.last = split, last
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -52,19 +54,32 @@ class DataCartography(Probe):
         data: VoteDataModule = trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
         values = split_values(pl_module, data, data.rows(self.split), data.training_votes())
         if trainer.is_global_zero:
-            write_epoch(record_path(Path(trainer.default_root_dir), self.split), trainer.current_epoch, values)
+            write_epoch(
+                record_path(Path(trainer.default_root_dir), self.split),
+                trainer.current_epoch,
+                values,
+            )
 
-    def follow(self, data: VoteDataModule, labels: VoteTable, folder: Path) -> Callable[[int, Tensor], None]:
+    def follow(
+        self, data: VoteDataModule, labels: VoteTable, folder: Path
+    ) -> Callable[[int, Tensor], None]:
         """For a member of a pack that is trained on these labels: what takes its predictions of the split [N, K] at the end of each epoch."""
         rows = torch.from_numpy(data.rows(self.split))
         annotator_probs, order = data.annotator_probs[rows], rows.argsort()
         target = torch.from_numpy(labels.majority)[rows]
         path = record_path(folder, self.split)
-        return lambda epoch, probs: write_epoch(path, epoch, map_values(probs, annotator_probs, target)[:, order].numpy())
+        return lambda epoch, probs: write_epoch(
+            path, epoch, map_values(probs, annotator_probs, target)[:, order].numpy()
+        )
 
     def copy_record(self, data: VoteDataModule, source: Path, target: Path, epochs: int) -> None:
         """Give a run the record of a longer one that it is the beginning of."""
-        copy_epochs(record_path(source, self.split), record_path(target, self.split), len(data.rows(self.split)), epochs)
+        copy_epochs(
+            record_path(source, self.split),
+            record_path(target, self.split),
+            len(data.rows(self.split)),
+            epochs,
+        )
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         assert data.corpus is not None
@@ -72,19 +87,33 @@ class DataCartography(Probe):
         result = from_first_rank(self._map(len(rows)) if rank_and_ranks()[0] == 0 else None)
         if not isinstance(result, DataMap):
             return ProbeResult(notes=[f"DataCartography: {result}"])
-        (name, uncertainty), unanimous = next(iter(data.human_uncertainties().items())), data.annotator_votes.unanimous[rows]
+        (name, uncertainty), unanimous = (
+            next(iter(data.human_uncertainties().items())),
+            data.annotator_votes.unanimous[rows],
+        )
         uncertainty = uncertainty[rows]
         kind = "cartography" if self.split == "train" else f"cartography_{self.split}"
-        metrics = {f"{kind}_{name}": value for name, value in map_summary(result, uncertainty, unanimous).items()}
+        metrics = {
+            f"{kind}_{name}": value
+            for name, value in map_summary(result, uncertainty, unanimous).items()
+        }
         undefined = [name for name, value in metrics.items() if math.isnan(value)]
-        notes = [f"DataCartography: {name} is not defined, because one of the two is the same for all items." for name in undefined]
+        notes = [
+            f"DataCartography: {name} is not defined, because one of the two is the same for all items."
+            for name in undefined
+        ]
         crowd = " (simulated annotators)" if data.simulated else ""
         when = f"the last {self.last} epochs" if self.last else "all epochs"
         title = f"{data.name}{crowd}: {self.split} items over {when}"
         picture = partial(draw_data_map, result, uncertainty, unanimous, title, name)
         table = item_table(rows, result, uncertainty, unanimous)
         file = f"cartography_{self.split}"
-        return ProbeResult({n: v for n, v in metrics.items() if n not in undefined}, {file: picture}, items={file: table}, notes=notes)
+        return ProbeResult(
+            {n: v for n, v in metrics.items() if n not in undefined},
+            {file: picture},
+            items={file: table},
+            notes=notes,
+        )
 
     def _map(self, items: int) -> DataMap | str:
         """The map, or why there is none."""
@@ -104,7 +133,9 @@ class DataCartography(Probe):
         return result
 
 
-def split_values(classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray, labels: VoteTable) -> np.ndarray:
+def split_values(
+    classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray, labels: VoteTable
+) -> np.ndarray:
     """What a classifier says of these items, as `item_values` with the likeliest label as target, in the order of their numbers and over all ranks."""
     parts, target = [], torch.from_numpy(labels.majority)
     with preserve_state(classifier), torch.no_grad():
@@ -115,16 +146,32 @@ def split_values(classifier: AnnotatorClassifier, data: VoteDataModule, rows: np
     return values[index.argsort()].T.numpy()
 
 
-def map_summary(result: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray) -> dict[str, float]:
+def map_summary(
+    result: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray
+) -> dict[str, float]:
     """Means over items (a stratum without items has none) and correlations with human uncertainty, which are NaN where they are not defined."""
-    summary = {"correctness": float(result.correctness.mean()), "forgetting_events": float(result.forgetting_events.mean())}
-    for suffix, mask in (("", np.ones_like(unanimous)), ("_nohlv", unanimous), ("_hlv", ~unanimous)):
+    summary = {
+        "correctness": float(result.correctness.mean()),
+        "forgetting_events": float(result.forgetting_events.mean()),
+    }
+    for suffix, mask in (
+        ("", np.ones_like(unanimous)),
+        ("_nohlv", unanimous),
+        ("_hlv", ~unanimous),
+    ):
         if mask.any():
-            summary |= {f"{name}{suffix}": float(getattr(result, name)[mask].mean()) for name in ("confidence", "variability")}
+            summary |= {
+                f"{name}{suffix}": float(getattr(result, name)[mask].mean())
+                for name in ("confidence", "variability")
+            }
     return summary | uncertainty_correlations(result, uncertainty)
 
 
-def item_table(rows: np.ndarray, result: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray) -> pa.Table:
+def item_table(
+    rows: np.ndarray, result: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray
+) -> pa.Table:
     """One row per item: its number, what people said of it, and where it lies."""
     values = {name: column for name, column in result._asdict().items() if name != "between_runs"}
-    return pa.table({"index": rows, "unanimous": unanimous, "human_uncertainty": uncertainty, **values})
+    return pa.table(
+        {"index": rows, "unanimous": unanimous, "human_uncertainty": uncertainty, **values}
+    )

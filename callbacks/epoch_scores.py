@@ -32,7 +32,9 @@ class EpochScores(Probe):
             splits: What to score besides validation, which always is.
         """
         if not splits or len(set(splits)) < len(splits) or not set(splits) <= {"train", "test"}:
-            raise InputError(f"EpochScores: splits is {splits}; it must be a list of train, test or both, each once.")
+            raise InputError(
+                f"EpochScores: splits is {splits}; it must be a list of train, test or both, each once."
+            )
         self.splits = tuple(splits)
         self._validated = -1  # the last epoch with a validation
 
@@ -44,9 +46,13 @@ class EpochScores(Probe):
         assert isinstance(pl_module, AnnotatorClassifier)
         data: VoteDataModule = trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
         for split in self.splits:
-            if self._validated == trainer.current_epoch and np.array_equal(data.rows(split), data.rows("val")):
+            if self._validated == trainer.current_epoch and np.array_equal(
+                data.rows(split), data.rows("val")
+            ):
                 names = [str(name) for name in mean_metrics("").keys()]  # noqa: SIM118
-                scores = {f"{split}/{name}": trainer.callback_metrics[f"val/{name}"] for name in names}
+                scores = {
+                    f"{split}/{name}": trainer.callback_metrics[f"val/{name}"] for name in names
+                }
             else:
                 scores = split_scores(pl_module, data, split)
             pl_module.log_dict(scores, sync_dist=True)
@@ -61,7 +67,9 @@ class EpochScores(Probe):
         return ProbeResult(notes=[message])
 
 
-def split_scores(classifier: AnnotatorClassifier, data: VoteDataModule, split: str) -> dict[str, torch.Tensor]:
+def split_scores(
+    classifier: AnnotatorClassifier, data: VoteDataModule, split: str
+) -> dict[str, torch.Tensor]:
     """Mean scores of a classifier on one split, over all ranks, by names such as `train/kl`."""
     metrics = mean_metrics(f"{split}/").to(classifier.device)
     with preserve_state(classifier), torch.no_grad():

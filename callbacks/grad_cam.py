@@ -23,7 +23,12 @@ CHUNK = 256  # items whose activations are held at once
 class GradCAM(Probe):
     """Draws what a network looks at in the test items on which annotators agree least, and in some on which they all agree."""
 
-    def __init__(self, items: int = 8, layer: str | None = None, explain: Literal["majority", "predicted"] = "majority"):
+    def __init__(
+        self,
+        items: int = 8,
+        layer: str | None = None,
+        explain: Literal["majority", "predicted"] = "majority",
+    ):
         """
         Args:
             items: How many test items the panel shows.
@@ -44,7 +49,10 @@ class GradCAM(Probe):
         rows = panel_rows(data, self.items)
         inputs, maps, probs = self._look(classifier.network, layer, data, rows)
         assert data.corpus is not None
-        mean, std = (torch.tensor(values, device=inputs.device).reshape(-1, 1, 1) for values in (data.corpus.mean, data.corpus.std))
+        mean, std = (
+            torch.tensor(values, device=inputs.device).reshape(-1, 1, 1)
+            for values in (data.corpus.mean, data.corpus.std)
+        )
         crowd = " (simulated annotators)" if data.simulated else ""
         picture = partial(
             draw_panel,
@@ -60,9 +68,13 @@ class GradCAM(Probe):
         note = f"GradCAM: of the {len(rows)} maps shown, {blank} are zero everywhere: nothing at that layer speaks for the class."
         return ProbeResult(figures={"grad_cam": picture}, notes=[note] if blank else [])
 
-    def _look(self, network: Network, layer: nn.Module, data: VoteDataModule, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+    def _look(
+        self, network: Network, layer: nn.Module, data: VoteDataModule, rows: np.ndarray
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs, maps and predicted distributions of these items, in their order, on every rank."""
-        shared = np.resize(rows, max(len(rows), rank_and_ranks()[1]))  # repeated where there are fewer items than ranks
+        shared = np.resize(
+            rows, max(len(rows), rank_and_ranks()[1])
+        )  # repeated where there are fewer items than ranks
         parts = []
         weight = next(network.parameters())
         device = weight.device
@@ -73,8 +85,12 @@ class GradCAM(Probe):
             with torch.no_grad():
                 probs = network(inputs).double().softmax(-1)
             classes = (annotator_probs if self.explain == "majority" else probs).argmax(-1)
-            parts.append((index.to(device), inputs, grad_cam_maps(network, layer, inputs, classes), probs))
-        index, inputs, maps, probs = (gather_over_ranks(torch.cat(part)) for part in zip(*parts, strict=True))
+            parts.append(
+                (index.to(device), inputs, grad_cam_maps(network, layer, inputs, classes), probs)
+            )
+        index, inputs, maps, probs = (
+            gather_over_ranks(torch.cat(part)) for part in zip(*parts, strict=True)
+        )
         place = (index == torch.from_numpy(rows).to(index.device)[:, None]).int().argmax(1)
         return inputs[place], maps[place], probs[place]
 
@@ -125,7 +141,9 @@ def spatial_layer(network: Network, name: str | None) -> nn.Module:
                 f"Grad-CAM's layer is {name}, which {type(network).__name__} does not have; its modules are {known} and so on."
             ) from error
     if network.spatial is None:
-        raise InputError(f"Grad-CAM knows no layer of {type(network).__name__} that gives maps; name one with the option layer.")
+        raise InputError(
+            f"Grad-CAM knows no layer of {type(network).__name__} that gives maps; name one with the option layer."
+        )
     return network.spatial
 
 
@@ -139,4 +157,9 @@ def panel_rows(data: VoteDataModule, items: int) -> np.ndarray:
     rows, votes = data.corpus.splits["test"], data.corpus.votes
     disputed = rows[np.argsort(-votes.entropy[rows], kind="stable")][: (items + 1) // 2]
     agreed = np.setdiff1d(rows[votes.unanimous[rows]], disputed)
-    return np.concatenate([disputed, agreed[np.linspace(0, len(agreed) - 1, min(items // 2, len(agreed))).astype(int)]])
+    return np.concatenate(
+        [
+            disputed,
+            agreed[np.linspace(0, len(agreed) - 1, min(items // 2, len(agreed))).astype(int)],
+        ]
+    )

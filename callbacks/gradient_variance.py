@@ -22,7 +22,9 @@ from datamodules import VoteDataModule
 from lightning_modules import AnnotatorClassifier
 from metrics import functional
 
-CHUNK = 2**22  # numbers in a table of [items, classes, classes]; what bounds the memory of the Monte Carlo estimate
+CHUNK = (
+    2**22
+)  # numbers in a table of [items, classes, classes]; what bounds the memory of the Monte Carlo estimate
 
 
 def exact_variance(target_probs: Tensor, squared_norm: Tensor) -> Tensor:
@@ -35,7 +37,9 @@ def exact_variance(target_probs: Tensor, squared_norm: Tensor) -> Tensor:
     return (p * (1 - p)).sum(-1) * squared_norm.double()
 
 
-def sampled_variance(probs: Tensor, target_probs: Tensor, squared_norm: Tensor, draws: int, seed: int) -> Tensor:
+def sampled_variance(
+    probs: Tensor, target_probs: Tensor, squared_norm: Tensor, draws: int, seed: int
+) -> Tensor:
     """The unbiased sample variance of the gradients of `draws` labels per item, drawn from the annotator distribution.
 
     An item has only as many different gradients as there are classes, so the labels are drawn as counts, and each gradient is kept without its
@@ -49,15 +53,22 @@ def sampled_variance(probs: Tensor, target_probs: Tensor, squared_norm: Tensor, 
     annotator_probs = (
         annotator_probs / annotator_probs.sum(-1, keepdim=True)
     ).numpy()  # numpy refuses rows that exceed 1 by float32's rounding
-    counts = torch.from_numpy(generator(seed, "gradient-variance").multinomial(draws, annotator_probs)).to(probs.device)
+    counts = torch.from_numpy(
+        generator(seed, "gradient-variance").multinomial(draws, annotator_probs)
+    ).to(probs.device)
     items = max(1, CHUNK // probs.shape[1] ** 2)
-    parts = [_variance_of_counts(*part) for part in zip(probs.split(items), counts.split(items), strict=True)]
+    parts = [
+        _variance_of_counts(*part)
+        for part in zip(probs.split(items), counts.split(items), strict=True)
+    ]
     return torch.cat(parts) * squared_norm.double()
 
 
 def _variance_of_counts(probs: Tensor, counts: Tensor) -> Tensor:
     """Total variance of the gradient with respect to the logits, over labels that were drawn so many times."""
-    gradients = probs.double()[:, None] - torch.eye(probs.shape[1], dtype=torch.float64, device=probs.device)  # [items, label, logit]
+    gradients = probs.double()[:, None] - torch.eye(
+        probs.shape[1], dtype=torch.float64, device=probs.device
+    )  # [items, label, logit]
     draws = counts.sum(1, keepdim=True)
     mean = ((counts / draws)[..., None] * gradients).sum(1, keepdim=True)
     return (counts * (gradients - mean).square().sum(2)).sum(1) / (draws[:, 0] - 1)
@@ -72,7 +83,9 @@ class GradientVariance(Probe):
             draws: Labels per item of the Monte Carlo estimate. The paper does not state their number.
         """
         if draws < 2:
-            raise InputError(f"GradientVariance's draws is {draws}; it must be at least 2, because one draw has no variance.")
+            raise InputError(
+                f"GradientVariance's draws is {draws}; it must be at least 2, because one draw has no variance."
+            )
         self.draws = draws
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
@@ -86,16 +99,22 @@ class GradientVariance(Probe):
             "gradient_variance": exact.mean().item(),
             "gradient_variance_spearman": functional.correlation(entropy, exact, "spearman").item(),
             "gradient_variance_mc": sampled.mean().item(),
-            "gradient_variance_mc_spearman": functional.correlation(entropy, sampled, "spearman").item(),
+            "gradient_variance_mc_spearman": functional.correlation(
+                entropy, sampled, "spearman"
+            ).item(),
             "gradient_variance_gap": relative_gap(sampled, exact),
         }
         crowd = " (simulated annotators)" if data.simulated else ""
-        picture = partial(draw_variance, entropy, exact, sampled, self.draws, f"{data.name}{crowd}: test items")
+        picture = partial(
+            draw_variance, entropy, exact, sampled, self.draws, f"{data.name}{crowd}: test items"
+        )
         return ProbeResult(metrics, {"gradient_variance": picture})
 
 
 @torch.no_grad()
-def last_layer(classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+def last_layer(
+    classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray
+) -> tuple[Tensor, Tensor, Tensor]:
     """Predictions, annotator distributions and |h|² (plus 1 with a bias) of these items, in the order of the table, on every rank."""
     network = classifier.network
     if not isinstance(network.head, nn.Linear):
@@ -123,21 +142,46 @@ def relative_gap(sampled: Tensor, exact: Tensor) -> float:
     return ((sampled - exact).norm() / exact.norm().clamp_min(torch.finfo(exact.dtype).tiny)).item()
 
 
-def draw_variance(entropy: Tensor, exact: Tensor, sampled: Tensor, draws: int, title: str) -> Figure:
+def draw_variance(
+    entropy: Tensor, exact: Tensor, sampled: Tensor, draws: int, title: str
+) -> Figure:
     """Variance against the annotators' entropy: the closed form of every item, and the means of both ways by bin of entropy."""
     figure = Figure(figsize=(4.8, 4.0), layout="constrained", dpi=150)
     axes = figure.add_subplot()
-    axes.scatter(entropy, exact, s=8, alpha=0.35, color=BLUE, linewidths=0, rasterized=True, label="item, closed form")
+    axes.scatter(
+        entropy,
+        exact,
+        s=8,
+        alpha=0.35,
+        color=BLUE,
+        linewidths=0,
+        rasterized=True,
+        label="item, closed form",
+    )
     bin_of = np.digitize(entropy, np.linspace(0, entropy.max().item() + 1e-9, 9)) - 1
     filled = [bin_of == b for b in range(8) if (bin_of == b).sum() >= 5]
     for values, label, color, style in (
         (exact, "mean, closed form", ORANGE, {"linewidth": 1.5, "marker": "o", "markersize": 4}),
-        (sampled, f"mean, {draws} draws", GREY, {"linestyle": "", "marker": "x", "markersize": 7, "markeredgewidth": 1.5}),
+        (
+            sampled,
+            f"mean, {draws} draws",
+            GREY,
+            {"linestyle": "", "marker": "x", "markersize": 7, "markeredgewidth": 1.5},
+        ),
     ):
         rho = functional.correlation(entropy, values, "spearman").item()
         means = [(entropy[mask].mean(), values[mask].mean()) for mask in filled]
-        axes.plot([x for x, _ in means], [y for _, y in means], color=color, label=f"{label}; Spearman {rho:.3f}", **style)
-    axes.set(xlabel="annotators' entropy (nats)", ylabel="variance of the last-layer gradient\nover sampled labels")
+        axes.plot(
+            [x for x, _ in means],
+            [y for _, y in means],
+            color=color,
+            label=f"{label}; Spearman {rho:.3f}",
+            **style,
+        )
+    axes.set(
+        xlabel="annotators' entropy (nats)",
+        ylabel="variance of the last-layer gradient\nover sampled labels",
+    )
     axes.set_ylim(0, 1.25 * exact.max().item() or 1.0)  # room for the legend
     axes.set_title(as_typed(title, TITLE), fontsize=9)
     axes.legend(loc="upper left", frameon=False, fontsize=8)

@@ -64,10 +64,18 @@ def measure_spectrum(
         by_lanczos, krylov = ends_by_lanczos(product, start, tolerance, least_steps, most_products)
         ends = ends if eigenvalues == "power" else by_lanczos
     if trace == "xtrace":
-        estimate = xtrace(product, lambda n: draw("hessian-trace", n), product.size, trace_tolerance, most_products)
+        estimate = xtrace(
+            product,
+            lambda n: draw("hessian-trace", n),
+            product.size,
+            trace_tolerance,
+            most_products,
+        )
     else:
         sketch = krylov if trace == "hutch++" else None
-        estimate = hutchinson(product, lambda n: draw("hessian-trace", n), trace_tolerance, most_products, sketch)
+        estimate = hutchinson(
+            product, lambda n: draw("hessian-trace", n), trace_tolerance, most_products, sketch
+        )
     spaces = [krylov.ritz()] if krylov else []
     steps = len(spaces[0].values) if spaces else least_steps
     while len(spaces) < density_starts:
@@ -113,8 +121,15 @@ class HessianSpectrum(Probe):
         """
         for name, value in {"tolerance": tolerance, "trace_tolerance": trace_tolerance}.items():
             if not 0 < value < 1:
-                raise InputError(f"HessianSpectrum's {name} is {value}; it must lie between 0 and 1.")
-        counts = {"least_steps": least_steps, "most_products": most_products, "micro_batch": micro_batch, "most_items": most_items}
+                raise InputError(
+                    f"HessianSpectrum's {name} is {value}; it must lie between 0 and 1."
+                )
+        counts = {
+            "least_steps": least_steps,
+            "most_products": most_products,
+            "micro_batch": micro_batch,
+            "most_items": most_items,
+        }
         for name, value in counts.items():
             if value is not None and value < 1:
                 raise InputError(f"HessianSpectrum's {name} is {value}; it must be at least 1.")
@@ -128,25 +143,41 @@ class HessianSpectrum(Probe):
             most_products=most_products,
             density_starts=density_starts,
         )
-        self.high_quantile, self.micro_batch, self.most_items, self.seed = high_quantile, micro_batch, most_items, seed
+        self.high_quantile, self.micro_batch, self.most_items, self.seed = (
+            high_quantile,
+            micro_batch,
+            most_items,
+            seed,
+        )
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         result = ProbeResult()
-        slices = {"": data.rows("test"), "_high": data.high_disagreement_rows("test", self.high_quantile)}
-        slices = {suffix: some_of(rows, self.most_items, self.seed) for suffix, rows in slices.items()}
+        slices = {
+            "": data.rows("test"),
+            "_high": data.high_disagreement_rows("test", self.high_quantile),
+        }
+        slices = {
+            suffix: some_of(rows, self.most_items, self.seed) for suffix, rows in slices.items()
+        }
         spectra = {}
         for suffix, rows in slices.items():
             if len(rows) == 0:
-                result.notes.append("no test item is of high disagreement, so the Hessian's numbers on that slice are absent.")
+                result.notes.append(
+                    "no test item is of high disagreement, so the Hessian's numbers on that slice are absent."
+                )
                 continue
             spectra[suffix] = self._spectrum(classifier, data, rows)
             self._report(result, suffix, spectra[suffix], len(rows))
         drawn = {suffix: spectrum for suffix, spectrum in spectra.items() if spectrum.spaces}
         if drawn:
-            result.figures["hessian_density"] = partial(_picture, drawn, {suffix: len(rows) for suffix, rows in slices.items()})
+            result.figures["hessian_density"] = partial(
+                _picture, drawn, {suffix: len(rows) for suffix, rows in slices.items()}
+            )
         return result
 
-    def _spectrum(self, classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray) -> Spectrum:
+    def _spectrum(
+        self, classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray
+    ) -> Spectrum:
         ranks = data.trainer.world_size if data.trainer else 1
 
         def batches():
@@ -168,7 +199,9 @@ class HessianSpectrum(Probe):
             "products": spectrum.products,
             "converged": float(ends.converged and trace.converged),
         }
-        result.metrics |= {f"hessian_{name}{suffix}": float(value) for name, value in values.items()}
+        result.metrics |= {
+            f"hessian_{name}{suffix}": float(value) for name, value in values.items()
+        }
         where = "the items of high disagreement" if suffix else "the test items"
         if not ends.converged:
             result.notes.append(
@@ -182,7 +215,11 @@ class HessianSpectrum(Probe):
             )
         if spectrum.spaces:
             nodes, weights = quadrature(spectrum.spaces)
-            result.tables[f"hessian_density{suffix}"] = {"items": items, "nodes": nodes.tolist(), "weights": weights.tolist()}
+            result.tables[f"hessian_density{suffix}"] = {
+                "items": items,
+                "nodes": nodes.tolist(),
+                "weights": weights.tolist(),
+            }
 
 
 def _picture(spectra: dict[str, Spectrum], items: dict[str, int]) -> Figure:
@@ -190,5 +227,9 @@ def _picture(spectra: dict[str, Spectrum], items: dict[str, int]) -> Figure:
     for number, (suffix, spectrum) in enumerate(spectra.items()):
         axes = figure.add_subplot(1, len(spectra), number + 1)
         name = "high disagreement" if suffix else "all test items"
-        draw_density(axes, *quadrature(spectrum.spaces), f"{name} ({items[suffix]:,}), trace {spectrum.trace.value:.4g}")
+        draw_density(
+            axes,
+            *quadrature(spectrum.spaces),
+            f"{name} ({items[suffix]:,}), trace {spectrum.trace.value:.4g}",
+        )
     return figure

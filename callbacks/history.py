@@ -35,7 +35,9 @@ class History(Callback):
         self.epochs = state_dict["epochs"]
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._current(trainer)  # schedules are stepped before validation, so this epoch's learning rate is only known now
+        self._current(
+            trainer
+        )  # schedules are stepped before validation, so this epoch's learning rate is only known now
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if training_pauses_to_validate(trainer):
@@ -49,12 +51,18 @@ class History(Callback):
     def _current(self, trainer: Trainer) -> dict[str, float]:
         """The row of the current epoch."""
         if not self.epochs or self.epochs[-1]["epoch"] != trainer.current_epoch:
-            self.epochs.append({"epoch": trainer.current_epoch, "lr": trainer.optimizers[0].param_groups[0]["lr"]})
+            self.epochs.append(
+                {"epoch": trainer.current_epoch, "lr": trainer.optimizers[0].param_groups[0]["lr"]}
+            )
         return self.epochs[-1]
 
 
 def _scores(trainer: Trainer, *kinds: str) -> dict[str, float]:
-    return {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith(kinds)}
+    return {
+        name: float(value)
+        for name, value in trainer.callback_metrics.items()
+        if name.startswith(kinds)
+    }
 
 
 def training_pauses_to_validate(trainer: Trainer) -> bool:
@@ -63,7 +71,9 @@ def training_pauses_to_validate(trainer: Trainer) -> bool:
 
 
 def write_history(folder: Path, epochs: Epochs) -> None:
-    write_atomically(folder / "history.json", json.dumps(without_nan(epochs), indent=1, allow_nan=False) + "\n")
+    write_atomically(
+        folder / "history.json", json.dumps(without_nan(epochs), indent=1, allow_nan=False) + "\n"
+    )
 
 
 def read_history(folder: Path) -> Epochs | None:
@@ -73,12 +83,16 @@ def read_history(folder: Path) -> Epochs | None:
         return None
     epochs = read_json(path)
     if not isinstance(epochs, list) or not all(_is_epoch(epoch) for epoch in epochs):
-        raise InputError(f"{path} is not a list of epochs that can be read; delete it, or fit this run again.")
+        raise InputError(
+            f"{path} is not a list of epochs that can be read; delete it, or fit this run again."
+        )
     return [with_nan(epoch) for epoch in epochs]
 
 
 def _is_epoch(entry: Any) -> bool:
-    if not isinstance(entry, dict) or not all(value is None or is_number(value) for value in entry.values()):
+    if not isinstance(entry, dict) or not all(
+        value is None or is_number(value) for value in entry.values()
+    ):
         return False
     epoch = entry.get("epoch")
     return epoch is not None and 0 <= epoch < MOST_EPOCHS and epoch == int(epoch)

@@ -24,7 +24,12 @@ from datamodules.io.ood_sets import PUBLISHED, fetch_ood_set
 from lightning_modules import AnnotatorClassifier
 from metrics import detection
 
-LOGIT_SCORES = {"msp": detect.msp, "energy": detect.energy, "entropy": detect.entropy, "margin": detect.margin}
+LOGIT_SCORES = {
+    "msp": detect.msp,
+    "energy": detect.energy,
+    "entropy": detect.entropy,
+    "margin": detect.margin,
+}
 FITTED_SCORES = ("knn", "mahalanobis", "vim")
 SCORES = (*LOGIT_SCORES, "odin", *FITTED_SCORES)
 LONGEST = 100  # bytes of a set's name, which becomes part of a file's
@@ -65,19 +70,34 @@ class OODScores(Probe):
         """
         unknown = [score for score in scores if score not in SCORES]
         if unknown:
-            raise InputError(f"OODScores's scores name {unknown[0]}; they must be of {', '.join(SCORES)}.")
+            raise InputError(
+                f"OODScores's scores name {unknown[0]}; they must be of {', '.join(SCORES)}."
+            )
         if not temperature > 0:
             raise InputError(f"OODScores's temperature is {temperature}; it must be above 0.")
         if most_items is not None and most_items < 1:
-            raise InputError(f"OODScores's most_items is {most_items}; it must be at least 1, or null for all images.")
-        pairs = list(sets.items()) if isinstance(sets, dict) else [(set_name(source), source) for source in sets]
+            raise InputError(
+                f"OODScores's most_items is {most_items}; it must be at least 1, or null for all images."
+            )
+        pairs = (
+            list(sets.items())
+            if isinstance(sets, dict)
+            else [(set_name(source), source) for source in sets]
+        )
         named = [(class_of(entry).__name__.lower(), entry) for entry in detectors]
         if not scores and not named:
             raise InputError("OODScores has neither scores nor detectors; name at least one.")
         _check_names("sets", [name for name, _ in pairs])
         _check_names("scores and detectors", [*scores, *(name for name, _ in named)])
         self.sets, self.detectors, self.scores = dict(pairs), dict(named), tuple(scores)
-        self.root, self.k, self.principal, self.temperature, self.eps, self.most_items = root, k, principal, temperature, eps, most_items
+        self.root, self.k, self.principal, self.temperature, self.eps, self.most_items = (
+            root,
+            k,
+            principal,
+            temperature,
+            eps,
+            most_items,
+        )
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         network = classifier.network
@@ -93,25 +113,43 @@ class OODScores(Probe):
         absences = {name: _absence(source, root) for name, source in self.sets.items()}
         for name, absence in absences.items():
             if absence is not None:
-                result.notes.append(f"{name}_auroc, {name}_aupr and {name}_fpr95 of all scores are absent: {absence}")
+                result.notes.append(
+                    f"{name}_auroc, {name}_aupr and {name}_fpr95 of all scores are absent: {absence}"
+                )
         present = {name: source for name, source in self.sets.items() if absences[name] is None}
         if not present:
             return result
 
         for parameter in classifier.parameters():
-            parameter.requires_grad_(False)  # ODIN needs gradients of the inputs only; the base class sets this back
-        std = torch.tensor(data.corpus.std, device=classifier.device).reshape(1, -1, *(1,) * (len(data.input_shape) - 1))
+            parameter.requires_grad_(
+                False
+            )  # ODIN needs gradients of the inputs only; the base class sets this back
+        std = torch.tensor(data.corpus.std, device=classifier.device).reshape(
+            1, -1, *(1,) * (len(data.input_shape) - 1)
+        )
         odin = detect.ODIN(self.temperature, self.eps, std) if "odin" in self.scores else None
         scores = self._fit(classifier, data)
-        inside = _evaluate(scores, one_pass(classifier, data.loader(data.rows("test"), training=False), odin), "the test items")
+        inside = _evaluate(
+            scores,
+            one_pass(classifier, data.loader(data.rows("test"), training=False), odin),
+            "the test items",
+        )
         for name, source in present.items():
             stored = data.ood_inputs(source, root)
             if self.most_items is not None:
-                stored = stored[torch.from_numpy(some_of(np.arange(len(stored)), self.most_items, seed=0))]  # the same for every run
+                stored = stored[
+                    torch.from_numpy(some_of(np.arange(len(stored)), self.most_items, seed=0))
+                ]  # the same for every run
             inputs = stored.to(classifier.device)
-            outside = _evaluate(scores, one_pass(classifier, foreign_loader(inputs, data), odin), name)
+            outside = _evaluate(
+                scores, one_pass(classifier, foreign_loader(inputs, data), odin), name
+            )
             pairs = {score: (inside[score], outside[score]) for score in scores}
-            result.metrics |= {f"{name}_{key}_{score}": of(*pair).item() for score, pair in pairs.items() for key, of in METRICS.items()}
+            result.metrics |= {
+                f"{name}_{key}_{score}": of(*pair).item()
+                for score, pair in pairs.items()
+                for key, of in METRICS.items()
+            }
             result.figures[f"ood_{name}"] = partial(draw_scores, _title(data), name, pairs)
         return result
 
@@ -120,14 +158,23 @@ class OODScores(Probe):
         head = classifier.network.head
         named = {name: NamedDetector.build(entry, head) for name, entry in self.detectors.items()}
         train, labels = None, torch.empty(0)
-        if set(self.scores) & set(FITTED_SCORES) or any(detector.needs_fit for detector in named.values()):
+        if set(self.scores) & set(FITTED_SCORES) or any(
+            detector.needs_fit for detector in named.values()
+        ):
             seen = one_pass(classifier, data.loader(data.rows("train"), training=False))
             train = Outputs(*(gather_over_ranks(values) for values in seen))
             labels = data.annotator_probs.argmax(-1).to(classifier.device)[train.index]
             for detector in named.values():
-                detector.fit(train.logits, train.features, labels)  # does nothing where none is needed
-        fitted: dict[str, Score] = {name: self._score(name, head, train, labels) for name in self.scores}
-        return fitted | {name: lambda seen, score=detector: score(seen.logits, seen.features) for name, detector in named.items()}
+                detector.fit(
+                    train.logits, train.features, labels
+                )  # does nothing where none is needed
+        fitted: dict[str, Score] = {
+            name: self._score(name, head, train, labels) for name in self.scores
+        }
+        return fitted | {
+            name: lambda seen, score=detector: score(seen.logits, seen.features)
+            for name, detector in named.items()
+        }
 
     def _score(self, name: str, head: nn.Module, train: Outputs | None, labels: Tensor) -> Score:
         if name in LOGIT_SCORES:
@@ -153,7 +200,11 @@ def set_name(source: str) -> str:
     >>> set_name("svhn"), set_name("images/My textures"), set_name("mnist/t10k-images-idx3-ubyte.gz")
     ('svhn', 'my_textures', 't10k_images_idx3_ubyte')
     """
-    return source if source in PUBLISHED else re.sub(r"\W+", "_", Path(source).name.split(".")[0]).strip("_").lower()
+    return (
+        source
+        if source in PUBLISHED
+        else re.sub(r"\W+", "_", Path(source).name.split(".")[0]).strip("_").lower()
+    )
 
 
 def _absence(source: str, root: str) -> str | None:
@@ -195,4 +246,6 @@ def _check_names(option: str, names: list[str]) -> None:
                 f"OODScores's {option} hold the name {name[:30]}…, of {len(name.encode())} bytes; it names files, so it must be at most {LONGEST} bytes long."
             )
         if names.count(name) > 1:
-            raise InputError(f"OODScores's {option} name {name} twice; give each a name of its own.")
+            raise InputError(
+                f"OODScores's {option} name {name} twice; give each a name of its own."
+            )

@@ -48,7 +48,15 @@ class PredictionTable(Callback):
     def on_predict_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._items = _IndexedItems().to(pl_module.device)
 
-    def on_predict_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch, batch_idx, dataloader_idx=0) -> None:
+    def on_predict_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch,
+        batch_idx,
+        dataloader_idx=0,
+    ) -> None:
         self._items.update(outputs.probs, outputs.target_probs, outputs.index)
 
     def on_predict_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -61,31 +69,49 @@ class PredictionTable(Callback):
         print(f"{len(index)} of {items} items written to {path}")
 
 
-def write_predictions(folder: Path, probs: Tensor, target_probs: Tensor, index: Tensor, splits: dict[str, np.ndarray]) -> Path:
+def write_predictions(
+    folder: Path, probs: Tensor, target_probs: Tensor, index: Tensor, splits: dict[str, np.ndarray]
+) -> Path:
     """`predictions.parquet` in a run's folder, in the order of the items."""
     order = index.argsort()
     content = BytesIO()
-    pq.write_table(prediction_table(probs[order], target_probs[order], index[order], splits), content)
+    pq.write_table(
+        prediction_table(probs[order], target_probs[order], index[order], splits), content
+    )
     write_atomically(folder / "predictions.parquet", content.getvalue())
     return folder / "predictions.parquet"
 
 
-def prediction_table(probs: Tensor, target_probs: Tensor, index: Tensor, splits: dict[str, np.ndarray]) -> pa.Table:
+def prediction_table(
+    probs: Tensor, target_probs: Tensor, index: Tensor, splits: dict[str, np.ndarray]
+) -> pa.Table:
     """The table itself. An item that serves for validation and test alike is called test.
 
     >>> table = prediction_table(torch.tensor([[0.9, 0.1]]), torch.tensor([[0.5, 0.5]]), torch.tensor([0]), {"test": np.array([0])})
     >>> table.column_names
     ['index', 'split', 'model_0', 'model_1', 'annotators_0', 'annotators_1', 'model_entropy', 'annotator_entropy', 'predicted', 'majority']
     """
-    split = np.full(1 + max(int(index.max()), *(int(rows.max(initial=0)) for rows in splits.values())), "", dtype="<U5")
+    split = np.full(
+        1 + max(int(index.max()), *(int(rows.max(initial=0)) for rows in splits.values())),
+        "",
+        dtype="<U5",
+    )
     for name in ("train", "val", "test"):
         split[splits.get(name, np.array([], dtype=int))] = name
     columns = {"index": index, "split": split[index.numpy()]}
     columns |= {f"model_{k}": probs[:, k] for k in range(probs.shape[1])}
     columns |= {f"annotators_{k}": target_probs[:, k] for k in range(probs.shape[1])}
-    columns |= {"model_entropy": per_item.entropy(probs), "annotator_entropy": per_item.entropy(target_probs)}
+    columns |= {
+        "model_entropy": per_item.entropy(probs),
+        "annotator_entropy": per_item.entropy(target_probs),
+    }
     columns |= {"predicted": probs.argmax(1), "majority": target_probs.argmax(1)}
-    return pa.table({name: values.numpy() if isinstance(values, torch.Tensor) else values for name, values in columns.items()})
+    return pa.table(
+        {
+            name: values.numpy() if isinstance(values, torch.Tensor) else values
+            for name, values in columns.items()
+        }
+    )
 
 
 def read_predictions(folder: Path, split: str) -> pa.Table:
@@ -101,13 +127,22 @@ def read_predictions(folder: Path, split: str) -> pa.Table:
         raise InputError(f"{path} cannot be read; run predict again.") from error
     names = table.column_names
     numbers = ["index", *(f"{who}_{k}" for who in WHO for k in range(number_of_classes(table)))]
-    if number_of_classes(table) < 2 or not all(names.count(name) == 1 and _is_number(table.schema.field(name).type) for name in numbers):
+    if number_of_classes(table) < 2 or not all(
+        names.count(name) == 1 and _is_number(table.schema.field(name).type) for name in numbers
+    ):
         raise InputError(f"{path} has other columns than predictions have; run predict again.")
     if any(table[name].null_count for name in numbers):
         raise InputError(f"{path} has places without a value; run predict again.")
     index = table["index"].to_numpy()
-    if not pa.types.is_integer(table["index"].type) or not len(index) or index.min() < 0 or index.max() > MOST_ROWS:
-        raise InputError(f"{path} has no whole numbers of {split} items in its column index; run predict again.")
+    if (
+        not pa.types.is_integer(table["index"].type)
+        or not len(index)
+        or index.min() < 0
+        or index.max() > MOST_ROWS
+    ):
+        raise InputError(
+            f"{path} has no whole numbers of {split} items in its column index; run predict again."
+        )
     if len(np.unique(index)) < len(index):
         raise InputError(f"{path} has an item of {split} more than once; run predict again.")
     for who in WHO:
@@ -125,7 +160,9 @@ def number_of_classes(table: pa.Table) -> int:
 
 def class_probs(table: pa.Table, who: str) -> np.ndarray:
     """The distributions [N, K] of model or annotators in a table of predictions."""
-    return np.column_stack([table[f"{who}_{k}"].to_numpy() for k in range(number_of_classes(table))])
+    return np.column_stack(
+        [table[f"{who}_{k}"].to_numpy() for k in range(number_of_classes(table))]
+    )
 
 
 def are_distributions(rows: np.ndarray) -> np.ndarray:
@@ -134,7 +171,9 @@ def are_distributions(rows: np.ndarray) -> np.ndarray:
     >>> are_distributions(np.array([[0.25, 0.75], [0.5, 0.6], [-0.5, 1.5], [np.nan, 1.0]])).tolist()
     [True, False, False, False]
     """
-    with np.errstate(invalid="ignore", over="ignore"):  # what is no number, or beyond all numbers, is no distribution either
+    with np.errstate(
+        invalid="ignore", over="ignore"
+    ):  # what is no number, or beyond all numbers, is no distribution either
         return (rows >= 0).all(1) & (abs(rows.sum(1) - 1) < ROUNDING)
 
 

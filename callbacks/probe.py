@@ -26,10 +26,16 @@ class ProbeResult:
     """What a probe found: numbers for `results.json`, pictures, plain data for files of its own, and what a reader must know about them."""
 
     metrics: dict[str, float] = field(default_factory=dict)
-    figures: dict[str, Picture] = field(default_factory=dict)  # by file name, without its ending; drawn when the numbers are safe
+    figures: dict[str, Picture] = field(
+        default_factory=dict
+    )  # by file name, without its ending; drawn when the numbers are safe
     tables: dict[str, Any] = field(default_factory=dict)  # the same; written as JSON
-    items: dict[str, pa.Table] = field(default_factory=dict)  # the same, of one row per item; written as parquet
-    notes: list[str] = field(default_factory=list)  # one sentence each: what is absent, what did not converge
+    items: dict[str, pa.Table] = field(
+        default_factory=dict
+    )  # the same, of one row per item; written as parquet
+    notes: list[str] = field(
+        default_factory=list
+    )  # one sentence each: what is absent, what did not converge
 
     def write(self, folder: Path) -> None:
         """Tables, then pictures to `figures/NAME.png` in a run's folder; what could not be drawn is added to the notes."""
@@ -61,9 +67,14 @@ class Probe(Draws, ABC):
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         """Look at the classifier, which is in eval mode, on data that is set up. Every rank of a DDP run calls this at the same time."""
 
-    def run(self, classifier: AnnotatorClassifier, data: VoteDataModule, folder: Path | None = None) -> ProbeResult:
+    def run(
+        self, classifier: AnnotatorClassifier, data: VoteDataModule, folder: Path | None = None
+    ) -> ProbeResult:
         """`measure`, after a check of the weights and without leaving a trace in the classifier. `folder` is where the run's files are."""
-        name = next((name for name, value in classifier.named_parameters() if not value.isfinite().all()), None)
+        name = next(
+            (name for name, value in classifier.named_parameters() if not value.isfinite().all()),
+            None,
+        )
         if name is not None:
             raise InputError(
                 f"{type(self).__name__}: {name} holds values that are not finite numbers; this training diverged, so train again with a lower learning rate."
@@ -76,7 +87,10 @@ class Probe(Draws, ABC):
         assert isinstance(pl_module, AnnotatorClassifier)
         result = self.run(pl_module, trainer.datamodule, Path(trainer.default_root_dir))  # pyright: ignore[reportAttributeAccessIssue]
         self.notes = result.notes
-        numbers = {f"test/{name}": torch.tensor(value, dtype=torch.float64) for name, value in result.metrics.items()}
+        numbers = {
+            f"test/{name}": torch.tensor(value, dtype=torch.float64)
+            for name, value in result.metrics.items()
+        }
         pl_module.log_dict(numbers, sync_dist=True)
         self.pictures = result.figures
         if trainer.is_global_zero:

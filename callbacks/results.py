@@ -38,7 +38,12 @@ class Results(Callback):
 
     changes_training = False
 
-    def __init__(self, preview: str = "", folder: Path | None = None, probes: list[dict[str, Any]] | None = None):
+    def __init__(
+        self,
+        preview: str = "",
+        folder: Path | None = None,
+        probes: list[dict[str, Any]] | None = None,
+    ):
         """
         Args:
             preview: Why what this test finds is no result, in words; empty where it is one.
@@ -52,7 +57,9 @@ class Results(Callback):
     def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._scored = 0
 
-    def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, *batch: Any) -> None:
+    def on_test_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, *batch: Any
+    ) -> None:
         self._scored += len(outputs.index)
 
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -61,26 +68,46 @@ class Results(Callback):
     def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not trainer.is_global_zero:
             return
-        metrics = {name.removeprefix("test/"): float(value) for name, value in trainer.callback_metrics.items()}
+        metrics = {
+            name.removeprefix("test/"): float(value)
+            for name, value in trainer.callback_metrics.items()
+        }
         val_loss: Any = pl_module.val_loss
         if val_loss is not None:
             metrics["val_loss"] = val_loss
         data: Any = getattr(trainer, "datamodule", None)
         folder = Path(trainer.default_root_dir)
         targets = getattr(data, "targets", None)
-        about = describe_run(data, data.delivery, data.votes_per_item, pl_module.network, folder, trainer.ckpt_path, targets)
+        about = describe_run(
+            data,
+            data.delivery,
+            data.votes_per_item,
+            pl_module.network,
+            folder,
+            trainer.ckpt_path,
+            targets,
+        )
         notes = [note for callback in trainer.callbacks for note in getattr(callback, "notes", [])]  # pyright: ignore[reportAttributeAccessIssue]
-        results = results_of_test(about, read_training(folder), self._scored, self.probes, metrics, notes)
+        results = results_of_test(
+            about, read_training(folder), self._scored, self.probes, metrics, notes
+        )
         out = output_folder(trainer)
         path = out / "results.json"
         if self.preview or self._scored < about["test_items"]:
-            results["preview"] = self.preview or f"{self._scored} of {about['test_items']} items were scored"
+            results["preview"] = (
+                self.preview or f"{self._scored} of {about['test_items']} items were scored"
+            )
             path = out / "preview.json"
         else:
             results = with_earlier(results, read_results(folder))
         drawing = [callback for callback in trainer.callbacks if isinstance(callback, Draws)]  # pyright: ignore[reportAttributeAccessIssue]
         print_table(
-            write_before_drawing(path, results, lambda: [note for callback in drawing for note in callback.draw(trainer, out)]), path
+            write_before_drawing(
+                path,
+                results,
+                lambda: [note for callback in drawing for note in callback.draw(trainer, out)],
+            ),
+            path,
         )
 
 
@@ -109,11 +136,19 @@ def with_earlier(results: dict[str, Any], earlier: dict[str, Any] | None) -> dic
 def output_folder(trainer: Trainer) -> Path:
     """Where what a test or prediction leaves is written: the run's folder, or that of a preview."""
     previews = [callback.folder for callback in trainer.callbacks if isinstance(callback, Results)]  # pyright: ignore[reportAttributeAccessIssue]
-    return next((folder for folder in previews if folder is not None), Path(trainer.default_root_dir))
+    return next(
+        (folder for folder in previews if folder is not None), Path(trainer.default_root_dir)
+    )
 
 
 def describe_run(
-    data: Any, delivery: Any, votes_per_item: int | None, network: Any, folder: Path, checkpoint: Any, targets: str | None = None
+    data: Any,
+    delivery: Any,
+    votes_per_item: int | None,
+    network: Any,
+    folder: Path,
+    checkpoint: Any,
+    targets: str | None = None,
 ) -> dict[str, Any]:
     """All of a run that its numbers depend on and that fits in a few lines."""
     return {
@@ -159,13 +194,19 @@ def undefined_in_words(metrics: dict[str, float]) -> list[str]:
     """
     same = "one of the two entropies is the same for all items"
     undefined = {name: value for name, value in metrics.items() if not math.isfinite(value)}
-    return [f"{name} is not defined, because {same if name in CORRELATIONS else f'it is {value}'}." for name, value in undefined.items()]
+    return [
+        f"{name} is not defined, because {same if name in CORRELATIONS else f'it is {value}'}."
+        for name, value in undefined.items()
+    ]
 
 
 @cache
 def _versions() -> dict[str, str]:
     """Read once: looking through the installed packages would cost a pack a fifth of what it spends on each result."""
-    return {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}
+    return {
+        "python": platform.python_version(),
+        **{package: version(package) for package in PACKAGES},
+    }
 
 
 def write_results(folder: Path, results: dict[str, Any]) -> None:
@@ -177,7 +218,9 @@ def _write(path: Path, results: dict[str, Any]) -> None:
     write_atomically(path, json.dumps(without_nan(results), indent=2, allow_nan=False) + "\n")
 
 
-def write_before_drawing(path: Path, results: dict[str, Any], draw: Callable[[], list[str]]) -> dict[str, Any]:
+def write_before_drawing(
+    path: Path, results: dict[str, Any], draw: Callable[[], list[str]]
+) -> dict[str, Any]:
     """Numbers first, then what `draw` draws. Where it returns notes, because it could not draw all of it, they are added; returns what was written."""
     _write(path, results)
     notes = draw()
@@ -194,7 +237,12 @@ def read_results(folder: Path) -> dict[str, Any] | None:
     if not isinstance(results, dict) or not are_results(results):
         return None
     record, items = as_training(results.get("training")), results.get("test_items")
-    if not record or record.diverged or type(items) is not int or results.get("scored_items") != items:
+    if (
+        not record
+        or record.diverged
+        or type(items) is not int
+        or results.get("scored_items") != items
+    ):
         return None
     return {**results, "metrics": with_nan(results["metrics"])}
 
@@ -204,7 +252,9 @@ def read_training(folder: Path) -> TrainingRecord | None:
     path = folder / FILE
     if path.exists():
         return as_training(read_json(path))
-    return None if (folder / "fingerprint.json").exists() else training_by_evidence(folder)  # only earlier versions left neither
+    return (
+        None if (folder / "fingerprint.json").exists() else training_by_evidence(folder)
+    )  # only earlier versions left neither
 
 
 def read_failure(folder: Path) -> str | None:
@@ -227,14 +277,19 @@ def describe_value(value: Any) -> Any:
     """
     if not dataclasses.is_dataclass(value):
         return value
-    fields = {field.name: describe_value(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    fields = {
+        field.name: describe_value(getattr(value, field.name))
+        for field in dataclasses.fields(value)
+    }
     return {"name": type(value).__name__, **fields}
 
 
 def print_table(results: dict[str, Any], path: Path) -> None:
     crowd = ", SIMULATED annotators" if results["simulated_annotators"] else ""
     kind = "PREVIEW, " if "preview" in results else ""
-    title = f"{kind}{results['dataset']}{crowd}: {results['delivery']['name']}, seed {results['seed']}"
+    title = (
+        f"{kind}{results['dataset']}{crowd}: {results['delivery']['name']}, seed {results['seed']}"
+    )
     table = Table(title=title, title_justify="left")
     table.add_column("metric")
     table.add_column("value", justify="right")
@@ -244,10 +299,16 @@ def print_table(results: dict[str, Any], path: Path) -> None:
     console.print(table)
     for note in results["notes"]:
         console.print(f"note: {note}", soft_wrap=True, highlight=False, markup=False)
-    network = f"{results['network']} on {results['embedder']}" if results["embedder"] else results["network"]
+    network = (
+        f"{results['network']} on {results['embedder']}"
+        if results["embedder"]
+        else results["network"]
+    )
     record = as_training(results["training"])
     lines = [
         f"{results['scored_items']} of {results['test_items']} test items, {network}, {record.in_words() if record else 'not trained to its end'}."
     ]
-    lines += [f"This is a preview and no result: {results['preview']}."] if "preview" in results else []
+    lines += (
+        [f"This is a preview and no result: {results['preview']}."] if "preview" in results else []
+    )
     console.print(*lines, f"Written to {path}", soft_wrap=True, highlight=False, markup=False)

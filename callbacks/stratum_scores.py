@@ -26,28 +26,46 @@ class StratumScores(Probe):
         with torch.no_grad():
             for batch in data.evaluation_batches(data.rows("test"), classifier.device):
                 parts.append([values.cpu() for values in classifier.predict(batch)])
-        probs, annotator_probs, index = (gather_over_ranks(torch.cat(column)) for column in zip(*parts, strict=True))
+        probs, annotator_probs, index = (
+            gather_over_ranks(torch.cat(column)) for column in zip(*parts, strict=True)
+        )
         order = index.argsort()
         probs, index = probs[order], index[order]
         unanimous = torch.from_numpy(data.annotator_votes.unanimous)[index]
         strata = {"nohlv": unanimous, "hlv": ~unanimous}
         label_sets = {"": annotator_probs[order]}
-        label_sets |= {f"{name}_": torch.from_numpy(labels.probs[index]).float() for name, labels in data.other_labels().items()}
+        label_sets |= {
+            f"{name}_": torch.from_numpy(labels.probs[index]).float()
+            for name, labels in data.other_labels().items()
+        }
         scores = {f"items_{stratum}": float(mask.sum()) for stratum, mask in strata.items()}
         for name, labels in label_sets.items():
             if name:
-                scores |= {f"{metric}_{name[:-1]}": value for metric, value in every_score(probs, labels).items()}
+                scores |= {
+                    f"{metric}_{name[:-1]}": value
+                    for metric, value in every_score(probs, labels).items()
+                }
             for stratum, mask in strata.items():
                 scores |= stratum_scores(probs, labels, mask, f"{name}{stratum}")
         undefined = [name for name, value in scores.items() if math.isnan(value)]
-        notes = [f"StratumScores: not defined on these items and left out: {', '.join(undefined)}."] if undefined else []
+        notes = (
+            [f"StratumScores: not defined on these items and left out: {', '.join(undefined)}."]
+            if undefined
+            else []
+        )
         notes += [
-            f"StratumScores: no test item is of the stratum {name}, so it has no scores." for name, mask in strata.items() if not mask.any()
+            f"StratumScores: no test item is of the stratum {name}, so it has no scores."
+            for name, mask in strata.items()
+            if not mask.any()
         ]
-        return ProbeResult({name: value for name, value in scores.items() if name not in undefined}, notes=notes)
+        return ProbeResult(
+            {name: value for name, value in scores.items() if name not in undefined}, notes=notes
+        )
 
 
-def stratum_scores(probs: Tensor, target_probs: Tensor, mask: Tensor, stratum: str) -> dict[str, float]:
+def stratum_scores(
+    probs: Tensor, target_probs: Tensor, mask: Tensor, stratum: str
+) -> dict[str, float]:
     """Every score of the items under a mask, by its name with the stratum's; nothing without items.
 
     >>> people = torch.tensor([[1.0, 0.0], [0.5, 0.5]])

@@ -42,7 +42,9 @@ class TrainingDynamics(Probe):
         """
         self.quantile = quantile
         self._batches: list[tuple[Tensor, Tensor]] = []
-        self._before: dict[str, Tensor] = {}  # the last epoch's items, by `index`, and their `probs`
+        self._before: dict[
+            str, Tensor
+        ] = {}  # the last epoch's items, by `index`, and their `probs`
         self._now: dict[str, Tensor] = {}
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -57,7 +59,13 @@ class TrainingDynamics(Probe):
         self._batches = []
 
     def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch, batch_idx, dataloader_idx=0
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch,
+        batch_idx,
+        dataloader_idx=0,
     ) -> None:
         if training_pauses_to_validate(trainer):
             self._batches.append((outputs.index, outputs.probs))
@@ -65,13 +73,20 @@ class TrainingDynamics(Probe):
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not training_pauses_to_validate(trainer):
             return
-        index, probs = (gather_over_ranks(torch.cat(parts)).cpu() for parts in zip(*self._batches, strict=True))
+        index, probs = (
+            gather_over_ranks(torch.cat(parts)).cpu() for parts in zip(*self._batches, strict=True)
+        )
         order = index.argsort()  # one order for any number of ranks
         self._now = {"index": index[order], "probs": probs[order]}
         if self._before and torch.equal(self._before["index"], self._now["index"]):
-            strata = {f"val/{name}": mask[self._now["index"]] for name, mask in self._strata.items()}
+            strata = {
+                f"val/{name}": mask[self._now["index"]] for name, mask in self._strata.items()
+            }
             drift = prediction_drift(self._before["probs"], self._now["probs"], strata)
-            pl_module.log_dict({name: torch.tensor(value, dtype=torch.float64) for name, value in drift.items()}, sync_dist=True)
+            pl_module.log_dict(
+                {name: torch.tensor(value, dtype=torch.float64) for name, value in drift.items()},
+                sync_dist=True,
+            )
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._before = self._now
@@ -86,13 +101,23 @@ class TrainingDynamics(Probe):
         epochs = from_first_rank(read_history(self.folder) if self.folder else None)
         where = f"{self.folder}/history.json" if self.folder else "a history"
         if epochs is None:
-            return ProbeResult(notes=[f"TrainingDynamics: there is no {where} of this training, so it is not summed up; fit writes one."])
+            return ProbeResult(
+                notes=[
+                    f"TrainingDynamics: there is no {where} of this training, so it is not summed up; fit writes one."
+                ]
+            )
         summary = dynamics_summary(epochs)
         if not summary:
-            return ProbeResult(notes=[f"TrainingDynamics: {where} holds no finite validation score, so this training is not summed up."])
+            return ProbeResult(
+                notes=[
+                    f"TrainingDynamics: {where} holds no finite validation score, so this training is not summed up."
+                ]
+            )
         notes = []
         if len(epochs) > 1 and "late_js" not in summary:
-            notes = [f"TrainingDynamics: {where} holds no divergences between epochs, because fit was run without TrainingDynamics."]
+            notes = [
+                f"TrainingDynamics: {where} holds no divergences between epochs, because fit was run without TrainingDynamics."
+            ]
         crowd = " (simulated annotators)" if data.simulated else ""
         picture = partial(draw_dynamics, epochs, f"{data.name}{crowd}: validation items by epoch")
         return ProbeResult(summary, {"training_dynamics": picture}, notes=notes)
@@ -104,7 +129,10 @@ def strata_of(votes: VoteTable, quantile: float) -> dict[str, Tensor]:
     >>> {name: mask.tolist() for name, mask in strata_of(VoteTable(counts=[[4, 0], [3, 1], [2, 2]]), 0.9).items() if name != "js"}
     {'js_nohlv': [True, False, False], 'js_hlv': [False, True, True], 'js_high': [False, False, True]}
     """
-    unanimous, high = torch.from_numpy(votes.unanimous), torch.from_numpy(votes.high_disagreement(quantile))
+    unanimous, high = (
+        torch.from_numpy(votes.unanimous),
+        torch.from_numpy(votes.high_disagreement(quantile)),
+    )
     return dict(zip(STRATA, (torch.ones_like(unanimous), unanimous, ~unanimous, high), strict=True))
 
 
@@ -116,14 +144,22 @@ def dynamics_summary(epochs: Epochs) -> dict[str, float]:
     >>> dynamics_summary([{"epoch": epoch, "val/soft_nll": score} for epoch, score in enumerate((2.0, 1.04, 1.0, 1.1))])
     {'best_epoch': 2.0, 'epoch_within_5pct': 1.0, 'best_val_soft_nll': 1.0, 'final_val_soft_nll': 1.1}
     """
-    scores = {int(row["epoch"]): row[SCORE] for row in epochs if math.isfinite(row.get(SCORE, math.nan))}
+    scores = {
+        int(row["epoch"]): row[SCORE] for row in epochs if math.isfinite(row.get(SCORE, math.nan))
+    }
     if not scores:
         return {}
     best = min(scores, key=scores.__getitem__)
-    near = next(epoch for epoch, score in scores.items() if score <= max(1.05 * scores[best], scores[best]))
+    near = next(
+        epoch for epoch, score in scores.items() if score <= max(1.05 * scores[best], scores[best])
+    )
     summary = {"best_epoch": float(best), "epoch_within_5pct": float(near)}
     summary |= {"best_val_soft_nll": scores[best], "final_val_soft_nll": [*scores.values()][-1]}
-    losses = {int(row["epoch"]): row["val/loss"] for row in epochs if math.isfinite(row.get("val/loss", math.nan))}
+    losses = {
+        int(row["epoch"]): row["val/loss"]
+        for row in epochs
+        if math.isfinite(row.get("val/loss", math.nan))
+    }
     if losses:  # the score that the run itself followed, which model.monitor names
         summary["best_loss_epoch"] = float(min(losses, key=losses.__getitem__))
     for name in STRATA:
@@ -140,11 +176,32 @@ def draw_dynamics(epochs: Epochs, title: str) -> Figure:
     best, near = int(summary["best_epoch"]), int(summary["epoch_within_5pct"])
     scores = dict(zip(*_column(epochs, SCORE), strict=True))
     figure = Figure(figsize=(5.2, 5.6), dpi=150)
-    above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"left": 0.17, "right": 0.97, "top": 0.94, "bottom": 0.18, "hspace": 0.1})
+    above, below = figure.subplots(
+        2,
+        1,
+        sharex=True,
+        gridspec_kw={"left": 0.17, "right": 0.97, "top": 0.94, "bottom": 0.18, "hspace": 0.1},
+    )
     above.plot(list(scores), list(scores.values()), color=BLUE, linewidth=1.5)
-    above.axhline(1.05 * scores[best], color=GREY, linewidth=1, linestyle=":", zorder=0, label="5 % above the best")
-    above.plot(near, scores[near], "o", color=ORANGE, markersize=6, label=f"first below that: epoch {near}")
-    above.plot(best, scores[best], "*", color=BLUE, markersize=11, label=f"best: {scores[best]:.3f} nats, epoch {best}")
+    above.axhline(
+        1.05 * scores[best],
+        color=GREY,
+        linewidth=1,
+        linestyle=":",
+        zorder=0,
+        label="5 % above the best",
+    )
+    above.plot(
+        near, scores[near], "o", color=ORANGE, markersize=6, label=f"first below that: epoch {near}"
+    )
+    above.plot(
+        best,
+        scores[best],
+        "*",
+        color=BLUE,
+        markersize=11,
+        label=f"best: {scores[best]:.3f} nats, epoch {best}",
+    )
     above.set(ylabel="soft NLL (nats)", title=as_typed(title, TITLE))
     above.title.set_fontsize(9)
     above.legend(frameon=False, fontsize=8)
@@ -154,7 +211,13 @@ def draw_dynamics(epochs: Epochs, title: str) -> Figure:
             below.plot(x, moved, style, color=color, linewidth=1.5, label=label)
     if below.lines:
         below.set_yscale("log")
-        figure.legend(*below.get_legend_handles_labels(), loc="lower center", ncols=2, frameon=False, fontsize=8)
+        figure.legend(
+            *below.get_legend_handles_labels(),
+            loc="lower center",
+            ncols=2,
+            frameon=False,
+            fontsize=8,
+        )
     else:
         below.set_yticks([])
         below.text(0.5, 0.5, "not measured", color=GREY, ha="center", transform=below.transAxes)

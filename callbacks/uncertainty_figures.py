@@ -16,7 +16,11 @@ from callbacks.figures.figure_text import TITLE, as_typed
 from core.errors import InputError
 from metrics import AllItems, functional
 
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"  # from the colour-blind safe palette of Okabe and Ito
+BLUE, ORANGE, GREY = (
+    "#0072B2",
+    "#D55E00",
+    "#777777",
+)  # from the colour-blind safe palette of Okabe and Ito
 
 
 class UncertaintyFigures(Draws):
@@ -32,7 +36,15 @@ class UncertaintyFigures(Draws):
 
     on_validation_epoch_start = on_test_epoch_start
 
-    def on_test_batch_end(self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch, batch_idx, dataloader_idx=0) -> None:
+    def on_test_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch,
+        batch_idx,
+        dataloader_idx=0,
+    ) -> None:
         self._items.update(outputs.probs, outputs.target_probs)
 
     on_validation_batch_end = on_test_batch_end
@@ -54,12 +66,19 @@ class UncertaintyFigures(Draws):
         crowd = " (simulated annotators)" if getattr(data, "simulated", False) else ""
         title = f"{data.name}{crowd}: {type(getattr(data, 'delivery', None)).__name__}, {split}"
         kinds = {"reliability": draw_reliability, "entropy": draw_entropies}
-        self.pictures = {f"{split}_{name}": partial(_picture, draw, probs, target_probs, title) for name, draw in kinds.items()}
+        self.pictures = {
+            f"{split}_{name}": partial(_picture, draw, probs, target_probs, title)
+            for name, draw in kinds.items()
+        }
 
 
-def _picture(draw: Callable[[Axes, Tensor, Tensor], None], probs: Tensor, target_probs: Tensor, title: str) -> Figure:
+def _picture(
+    draw: Callable[[Axes, Tensor, Tensor], None], probs: Tensor, target_probs: Tensor, title: str
+) -> Figure:
     if not probs.isfinite().all():
-        raise InputError("the model's predictions are not all finite numbers, because training diverged.")
+        raise InputError(
+            "the model's predictions are not all finite numbers, because training diverged."
+        )
     figure = Figure(figsize=(4.2, 4.0), dpi=150)
     axes = figure.subplots(gridspec_kw={"left": 0.14, "right": 0.97, "top": 0.93, "bottom": 0.13})
     draw(axes, probs, target_probs)
@@ -67,10 +86,16 @@ def _picture(draw: Callable[[Axes, Tensor, Tensor], None], probs: Tensor, target
     return figure
 
 
-def draw_reliability(axes: Axes, probs: Tensor, target_probs: Tensor, color: str = BLUE, label: str | None = None) -> None:
+def draw_reliability(
+    axes: Axes, probs: Tensor, target_probs: Tensor, color: str = BLUE, label: str | None = None
+) -> None:
     """The smooth reliability curve of the top class (relplot), thick where many items lie and thin where few do; a point where all confidences are alike."""
-    confidence, outcome = (values.numpy() for values in functional.confidence_and_outcome(probs, target_probs))
-    curve = relplot.prepare_rel_diagram(confidence, outcome, plot_confidence_band=False, report_CE_std=False)
+    confidence, outcome = (
+        values.numpy() for values in functional.confidence_and_outcome(probs, target_probs)
+    )
+    curve = relplot.prepare_rel_diagram(
+        confidence, outcome, plot_confidence_band=False, report_CE_std=False
+    )
     inside = (curve["mesh"] >= confidence.min()) & (curve["mesh"] <= confidence.max())
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", zorder=0)
     message = f"{as_typed(label or 'model', width=30)}, smooth ECE {curve['ce']:.3f}"
@@ -78,37 +103,85 @@ def draw_reliability(axes: Axes, probs: Tensor, target_probs: Tensor, color: str
         mesh, mean, density = curve["mesh"][inside], curve["mu"][inside], curve["density"][inside]
         axes.plot(mesh, mean, color=color, linewidth=1.5, label=message)
         width = 0.06 * density / density.max()
-        axes.fill_between(mesh, mean - width / 2, mean + width / 2, color=color, alpha=0.25, linewidth=0)
+        axes.fill_between(
+            mesh, mean - width / 2, mean + width / 2, color=color, alpha=0.25, linewidth=0
+        )
     else:  # no two points of the mesh lie between the least and the greatest confidence
-        axes.plot(confidence.mean(), outcome.mean(), "o", color=color, markersize=6, clip_on=False, label=message)
+        axes.plot(
+            confidence.mean(),
+            outcome.mean(),
+            "o",
+            color=color,
+            markersize=6,
+            clip_on=False,
+            label=message,
+        )
     axes.set(
-        xlabel="confidence (top predicted probability)", ylabel="share of items where the majority agrees", xlim=(0, 1), ylim=(0, 1.02)
+        xlabel="confidence (top predicted probability)",
+        ylabel="share of items where the majority agrees",
+        xlim=(0, 1),
+        ylim=(0, 1.02),
     )
     axes.legend(loc="upper left", frameon=False, fontsize=8)
 
 
 def draw_entropies(axes: Axes, probs: Tensor, target_probs: Tensor) -> None:
     """The model's entropy against the annotators', item by item, with the mean by bin of the annotators' entropy."""
-    model, annotator_entropy = functional.entropy(probs).numpy(), functional.entropy(target_probs).numpy()
-    rho = functional.correlation(functional.entropy(probs), functional.entropy(target_probs), "spearman").item()
+    model, annotator_entropy = (
+        functional.entropy(probs).numpy(),
+        functional.entropy(target_probs).numpy(),
+    )
+    rho = functional.correlation(
+        functional.entropy(probs), functional.entropy(target_probs), "spearman"
+    ).item()
     limit = np.log(probs.shape[1])
     axes.plot([0, limit], [0, limit], color=GREY, linewidth=1, linestyle="--", zorder=0)
-    axes.scatter(annotator_entropy, model, s=5, alpha=0.25, color=BLUE, linewidths=0, rasterized=True)
+    axes.scatter(
+        annotator_entropy, model, s=5, alpha=0.25, color=BLUE, linewidths=0, rasterized=True
+    )
     bins = np.linspace(0, annotator_entropy.max() + 1e-9, 9)
     bin_of = np.digitize(annotator_entropy, bins) - 1
-    means = [(annotator_entropy[bin_of == b].mean(), model[bin_of == b].mean()) for b in range(8) if (bin_of == b).sum() >= 5]
+    means = [
+        (annotator_entropy[bin_of == b].mean(), model[bin_of == b].mean())
+        for b in range(8)
+        if (bin_of == b).sum() >= 5
+    ]
     if means:
         message = "mean; Spearman not defined" if np.isnan(rho) else f"mean; Spearman {rho:.2f}"
-        axes.plot(*zip(*means, strict=True), color=ORANGE, marker="o", markersize=4, linewidth=1.5, label=message)
+        axes.plot(
+            *zip(*means, strict=True),
+            color=ORANGE,
+            marker="o",
+            markersize=4,
+            linewidth=1.5,
+            label=message,
+        )
         axes.legend(loc="upper left", frameon=False, fontsize=8)
-    axes.set(xlabel="annotators' entropy (nats)", ylabel="model's entropy (nats)", xlim=(-0.05, limit), ylim=(-0.05, limit * 1.02))
+    axes.set(
+        xlabel="annotators' entropy (nats)",
+        ylabel="model's entropy (nats)",
+        xlim=(-0.05, limit),
+        ylim=(-0.05, limit * 1.02),
+    )
 
 
-def draw_entropy_curve(axes: Axes, probs: Tensor, target_probs: Tensor, color: str, label: str) -> None:
+def draw_entropy_curve(
+    axes: Axes, probs: Tensor, target_probs: Tensor, color: str, label: str
+) -> None:
     """The model's mean entropy over nine bins that hold equally many disagreeing items, after one for the unanimous ones."""
-    model, annotator_entropy = functional.entropy(probs).numpy(), functional.entropy(target_probs).numpy()
+    model, annotator_entropy = (
+        functional.entropy(probs).numpy(),
+        functional.entropy(target_probs).numpy(),
+    )
     order = np.argsort(annotator_entropy, kind="stable")
     unanimous = int((annotator_entropy < 1e-9).sum())
     bins = [order[:unanimous], *np.array_split(order[unanimous:], 9)]
     points = [(annotator_entropy[rows].mean(), model[rows].mean()) for rows in bins if len(rows)]
-    axes.plot(*zip(*points, strict=True), color=color, marker="o", markersize=3.5, linewidth=1.5, label=as_typed(label, width=30))
+    axes.plot(
+        *zip(*points, strict=True),
+        color=color,
+        marker="o",
+        markersize=3.5,
+        linewidth=1.5,
+        label=as_typed(label, width=30),
+    )

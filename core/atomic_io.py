@@ -23,7 +23,9 @@ _UNSYNCED = (
 )  # of disks that keep folders in their own way, and folders that may be written but not read
 
 
-def write_atomically(path: Path, content: str | bytes | IO[bytes], before: Path | None = None) -> None:
+def write_atomically(
+    path: Path, content: str | bytes | IO[bytes], before: Path | None = None
+) -> None:
     """All or nothing: a reader never sees half a file, whenever the writer is killed. What was there is kept as `before`, if that is given.
 
     A link in the file's place is replaced by the file; what it leads to is not touched.
@@ -62,7 +64,9 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is not None and (error.filename is None or str(error.filename).endswith(SUFFIX)):
+        if error.errno is not None and (
+            error.filename is None or str(error.filename).endswith(SUFFIX)
+        ):
             error.filename = str(path)
         raise
 
@@ -75,7 +79,9 @@ def remove_partial_files(*folders: Path, of: str | None = None) -> None:
     for folder in folders:
         with suppress(FileNotFoundError, NotADirectoryError):
             for entry in list(os.scandir(folder)):
-                if not _PARTIAL.fullmatch(entry.name) or (of is not None and not entry.name.startswith(_start(of))):
+                if not _PARTIAL.fullmatch(entry.name) or (
+                    of is not None and not entry.name.startswith(_start(of))
+                ):
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry)
@@ -93,7 +99,9 @@ def _stage(path: Path, content: str | bytes | IO[bytes]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{_start(path.name)}{os.urandom(4).hex()}{SUFFIX}")
     with naming(path):
-        file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        file = os.open(
+            partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666
+        )
         try:
             with os.fdopen(file, "wb") as stream:
                 if isinstance(content, str | bytes):

@@ -33,4 +33,6 @@ def is_endless(path: Path) -> bool:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # some files of the system are waited for like pipes
+    return os.open(
+        path, flags | os.O_NONBLOCK
+    )  # some files of the system are waited for like pipes

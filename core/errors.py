@@ -16,7 +16,9 @@ class _OneLine(ValueError):
 
     def __init__(self, message: str):
         line = "".join(character if character.isprintable() else " " for character in message)
-        super().__init__(line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} … {line[-LONGEST // 3 :]}")
+        super().__init__(
+            line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} … {line[-LONGEST // 3 :]}"
+        )
 
 
 class InputError(_OneLine):
@@ -56,19 +58,35 @@ def full_disk(error: BaseException) -> InputError | None:
     >>> full_disk(OSError(errno.ENOSPC, "", "runs/a/results.json"))
     InputError('runs/a/results.json could not be written, because no room is left on its disk; make some, and give the same command again.')
     """
-    number = error.errno if isinstance(error, OSError) else next((each for each in FULL if f"(os error {each})" in str(error)), None)
-    if number not in FULL and isinstance(error, Exception) and os.strerror(errno.ENOSPC) in str(error):
+    number = (
+        error.errno
+        if isinstance(error, OSError)
+        else next((each for each in FULL if f"(os error {each})" in str(error)), None)
+    )
+    if (
+        number not in FULL
+        and isinstance(error, Exception)
+        and os.strerror(errno.ENOSPC) in str(error)
+    ):
         number = errno.ENOSPC
     if number not in FULL or isinstance(error, InputError | OptionError):
         return None
-    return InputError(f"{_file_of(error)} could not be written, because {FULL[number]}, and give the same command again.")
+    return InputError(
+        f"{_file_of(error)} could not be written, because {FULL[number]}, and give the same command again."
+    )
 
 
 def closed_disk(error: BaseException) -> InputError | None:
     """The sentence for a file that may not be opened."""
-    if not isinstance(error, OSError) or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM) or error.filename is None:
+    if (
+        not isinstance(error, OSError)
+        or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM)
+        or error.filename is None
+    ):
         return None
-    return InputError(f"{_file_of(error)} may not be opened or made here ({os.strerror(error.errno)}); change that, or name another place.")
+    return InputError(
+        f"{_file_of(error)} may not be opened or made here ({os.strerror(error.errno)}); change that, or name another place."
+    )
 
 
 def _file_of(error: BaseException) -> str:
@@ -123,12 +141,18 @@ def parse_error(message: str, choices: dict[str, type]) -> str:
     if not keys or not given:
         return " ".join(message.split()).rstrip(".:") + "."
     base = choices.get(keys[0].rsplit(".")[-1])
-    allowed = f"one of {', '.join(sorted(_descendants(base)))}" if base else " or ".join(types).replace("NoneType", "null")
+    allowed = (
+        f"one of {', '.join(sorted(_descendants(base)))}"
+        if base
+        else " or ".join(types).replace("NoneType", "null")
+    )
     return f"{keys[0]} is {given.group(1).strip()}, which is not {allowed or 'allowed'}."
 
 
 def _descendants(base: type) -> set[str]:
     result = {
-        child.__name__ for child in base.__subclasses__() if not child.__name__.startswith(("_", "LazyInstance_")) and not isabstract(child)
+        child.__name__
+        for child in base.__subclasses__()
+        if not child.__name__.startswith(("_", "LazyInstance_")) and not isabstract(child)
     }
     return result.union(*(_descendants(child) for child in base.__subclasses__()))

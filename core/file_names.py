@@ -19,14 +19,18 @@ def length_error(name: Any) -> str:
     """
     size = _bytes(str(name))
     return (
-        f"is {_shortened(str(name))}, of {size} bytes; it names files, so it must be at most {LONGEST} bytes long" if size > LONGEST else ""
+        f"is {_shortened(str(name))}, of {size} bytes; it names files, so it must be at most {LONGEST} bytes long"
+        if size > LONGEST
+        else ""
     )
 
 
 def check_run_name(name: str) -> None:
     """That a run's name, which follows from those of its classes, can be that of a folder."""
     if error := length_error(name):
-        raise InputError(f"the name that a run has by its data and data.delivery {error}; give these classes shorter names.")
+        raise InputError(
+            f"the name that a run has by its data and data.delivery {error}; give these classes shorter names."
+        )
 
 
 def check_folder(folder: Path, option: str) -> None:

@@ -28,7 +28,12 @@ _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 @contextmanager
-def folder_lock(folder: Path, doing: str, wait: bool = True, say: Callable[[str], object] = partial(print, flush=True)) -> Iterator[None]:
+def folder_lock(
+    folder: Path,
+    doing: str,
+    wait: bool = True,
+    say: Callable[[str], object] = partial(print, flush=True),
+) -> Iterator[None]:
     """Hold a folder, which is made where it is absent, against other processes and other threads.
 
     `doing` says what the holder does, as in "trains this run". Whoever comes second is told who has it, and waits (`wait`) or gets an
@@ -95,7 +100,9 @@ _guard = threading.Lock()  # of these two
 def _take(folder: Path, doing: str, wait: bool, say: Callable[[str], object]) -> int:
     """The open file of a lock that this process now has."""
     if fcntl is None:
-        raise InputError(f"{folder} cannot be held against other processes: this system has no flock; use Linux or macOS.")
+        raise InputError(
+            f"{folder} cannot be held against other processes: this system has no flock; use Linux or macOS."
+        )
     path = folder / LOCK
     for _ in range(100):
         file = _open(path)
@@ -111,7 +118,9 @@ def _take(folder: Path, doing: str, wait: bool, say: Callable[[str], object]) ->
             _close(file)
             raise
         _close(file)  # the folder was deleted meanwhile; it is made and held anew
-    raise InputError(f"{path} is another file whenever it is opened, so it cannot be locked; name a folder on another disk.")
+    raise InputError(
+        f"{path} is another file whenever it is opened, so it cannot be locked; name a folder on another disk."
+    )
 
 
 def _open(path: Path) -> int:
@@ -119,7 +128,9 @@ def _open(path: Path) -> int:
     with _in_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with _guard:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+            file = os.open(
+                path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666
+            )
             _files.add(file)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             _close(file)
@@ -164,17 +175,19 @@ def _holder(file: int) -> str:
     """What the holder has written of itself, as a line that is safe to print."""
     held = os.pread(file, 500, 0)
     line = held.decode(errors="replace").partition("\n")[0]
-    return "".join(filter(str.isprintable, line)) if _OURS.match(held) else "held by another process"
+    return (
+        "".join(filter(str.isprintable, line)) if _OURS.match(held) else "held by another process"
+    )
 
 
 def _sign(file: int, path: Path, doing: str) -> None:
     """Write who has the lock, unless what the file holds is somebody else's."""
     held = os.pread(file, 500, 0).strip(b"\0")
     if held and not _OURS.match(held):
-        raise InputError(f"{path} is not a lock of ours but holds something else; move it, so that the folder can be held.")
-    message = (
-        f"held by process {os.getpid()} on {socket.gethostname()}, which {doing}, since {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode()
-    )
+        raise InputError(
+            f"{path} is not a lock of ours but holds something else; move it, so that the folder can be held."
+        )
+    message = f"held by process {os.getpid()} on {socket.gethostname()}, which {doing}, since {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode()
     with naming(path):
         os.pwrite(file, message, 0)
         os.ftruncate(file, len(message))
@@ -187,7 +200,10 @@ def _in_words(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         why = {
-            **dict.fromkeys(_UNWRITABLE, f"{path.parent} cannot be written ({error.strerror}); name a folder that can."),
+            **dict.fromkeys(
+                _UNWRITABLE,
+                f"{path.parent} cannot be written ({error.strerror}); name a folder that can.",
+            ),
             **dict.fromkeys(
                 _WITHOUT_LOCKS,
                 f"the disk of {path.parent} has no locks ({error.strerror}), so that two processes could spoil each other's files; "
@@ -217,4 +233,8 @@ def _forget() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=lambda: _guard.acquire(), after_in_parent=lambda: _guard.release(), after_in_child=_forget)
+    os.register_at_fork(
+        before=lambda: _guard.acquire(),
+        after_in_parent=lambda: _guard.release(),
+        after_in_child=_forget,
+    )

@@ -9,7 +9,10 @@ from types import FrameType
 
 TIME_IS_UP = 124  # `trainer.max_time`, as timeout(1) has it
 DIVERGED = 3  # of what has come to an end but to no result: trying again would not mend it
-CODES = {signal.SIGINT: 128 + signal.SIGINT, signal.SIGTERM: 128 + signal.SIGTERM}  # 130 and 143, as shells have them
+CODES = {
+    signal.SIGINT: 128 + signal.SIGINT,
+    signal.SIGTERM: 128 + signal.SIGTERM,
+}  # 130 and 143, as shells have them
 CONTINUES = "the same command continues"
 PATIENCE = 30.0  # seconds for Python to take a signal up
 

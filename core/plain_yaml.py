@@ -15,10 +15,14 @@ from core.bounded_files import Unreadable, read_bounded
 MOST_BYTES = 10_000_000  # of a file
 DEEPEST = 40  # lists or entries within each other
 LARGEST = 100_000  # values, with those that aliases stand for
-COMMANDS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # all control characters but those of lines and tabs
+COMMANDS = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+)  # all control characters but those of lines and tabs
 
 
-SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the fast one, where PyYAML was built with it
+SafeLoader: Any = getattr(
+    yaml, "CSafeLoader", yaml.SafeLoader
+)  # the fast one, where PyYAML was built with it
 
 
 class PlainLoader(SafeLoader):
@@ -59,7 +63,9 @@ def check_plain(text: str) -> None:
             anchor, size = closed.anchor, closed.size + 1
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
-                raise NotPlain(f"it has the alias {event.anchor} for nothing, or for what it is itself a part of")
+                raise NotPlain(
+                    f"it has the alias {event.anchor} for nothing, or for what it is itself a part of"
+                )
             parts[-1].take()
             anchor, size = None, sizes[event.anchor]
         elif isinstance(event, yaml.ScalarEvent):

@@ -17,7 +17,9 @@ def generator(seed: int, purpose: str, *counters: int) -> np.random.Generator:
     """
     if seed < 0:
         raise InputError(f"seed is {seed}; it must be 0 or larger.")
-    return np.random.default_rng(np.random.SeedSequence([seed, zlib.crc32(purpose.encode()), *counters]))
+    return np.random.default_rng(
+        np.random.SeedSequence([seed, zlib.crc32(purpose.encode()), *counters])
+    )
 
 
 def some_of(rows: np.ndarray, most: int | None, seed: int) -> np.ndarray:

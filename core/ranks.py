@@ -4,7 +4,15 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor
-from torch.distributed import all_gather_object, all_reduce, broadcast_object_list, get_rank, get_world_size, is_available, is_initialized
+from torch.distributed import (
+    all_gather_object,
+    all_reduce,
+    broadcast_object_list,
+    get_rank,
+    get_world_size,
+    is_available,
+    is_initialized,
+)
 
 T = TypeVar("T")
 

@@ -20,7 +20,9 @@ def read_json(path: Path) -> Any:
         text = read_bounded(path, MOST_BYTES)
         content = json.loads(text)
         if "\\u" in text:
-            json.dumps(content, ensure_ascii=False).encode()  # half a character is no text that any file can hold
+            json.dumps(
+                content, ensure_ascii=False
+            ).encode()  # half a character is no text that any file can hold
         return content
     except (OSError, ValueError, RecursionError):
         return None

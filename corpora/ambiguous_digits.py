@@ -25,7 +25,9 @@ from lightning_modules.networks import LeNet
 ENTROPY_BINS = 10
 
 
-def interpolated_source(mnist: Source, options: Interpolation, seed: int, folder: Path, key: str) -> tuple[Source, np.ndarray]:
+def interpolated_source(
+    mnist: Source, options: Interpolation, seed: int, folder: Path, key: str
+) -> tuple[Source, np.ndarray]:
     """The made digits as a source, and the rows of MNIST that they were made of: two for each image. Every step is kept in `folder`."""
     digits = mnist.digits
     reserved = reserve(mnist.part, options.digits, seed)
@@ -55,19 +57,33 @@ def interpolated_source(mnist: Source, options: Interpolation, seed: int, folder
             probs = predicted(reader, decoded).double().numpy()
         probs /= probs.sum(1, keepdims=True)
         chosen = evenly(probs, options.images, seed)
-        return {"images": decoded[chosen], "labels": probs[chosen], "ends": reserved[ends[chosen]], "share": share[chosen]}
+        return {
+            "images": decoded[chosen],
+            "labels": probs[chosen],
+            "ends": reserved[ends[chosen]],
+            "share": share[chosen],
+        }
 
     number = options.images
-    shapes = {"images": (number, SIDE, SIDE), "labels": (number, DIGITS), "ends": (number, 2), "share": (number,)}
+    shapes = {
+        "images": (number, SIDE, SIDE),
+        "labels": (number, DIGITS),
+        "ends": (number, 2),
+        "share": (number,),
+    }
     made = stage(folder / "interpolated.safetensors", key_of(key, "interpolated"), make, shapes)
-    return Source(INTERPOLATED, made["images"], made["labels"], np.repeat("made", len(made["images"]))), made["ends"]
+    return Source(
+        INTERPOLATED, made["images"], made["labels"], np.repeat("made", len(made["images"]))
+    ), made["ends"]
 
 
 def reserve(part: np.ndarray, number: int, seed: int) -> np.ndarray:
     """The rows of MNIST's training part that are kept for interpolation alone."""
     rows = np.flatnonzero(part == "train")
     if number > len(rows):
-        raise InputError(f"interpolation.digits is {number}, but MNIST has only {len(rows)} training items.")
+        raise InputError(
+            f"interpolation.digits is {number}, but MNIST has only {len(rows)} training items."
+        )
     return np.sort(generator(seed, "interpolation-digits").permutation(rows)[:number])
 
 
@@ -85,7 +101,9 @@ def pairs(digits: np.ndarray, seed: int) -> np.ndarray:
 
 def evenly(probs: np.ndarray, number: int, seed: int) -> np.ndarray:
     """Rows of so many labels, as evenly as there are some over ten bins of normalised entropy and over the likeliest digit."""
-    level = np.minimum(entr(probs).sum(1) / np.log(DIGITS) * ENTROPY_BINS, ENTROPY_BINS - 1).astype(int)
+    level = np.minimum(entr(probs).sum(1) / np.log(DIGITS) * ENTROPY_BINS, ENTROPY_BINS - 1).astype(
+        int
+    )
     cell = level * DIGITS + probs.argmax(1)
     available = np.bincount(cell, minlength=ENTROPY_BINS * DIGITS)
     if number > len(probs):

@@ -28,7 +28,9 @@ VERSION = 1  # of what is computed: another number makes every stage anew
 CORPUS, EVIDENCE, STAGES = "corpus.parquet", "evidence.safetensors", "stages"
 
 
-def build_corpus(options: CorpusOptions, place: Place, say: Callable[[str], None] = lambda sentence: None) -> dict[str, Any]:
+def build_corpus(
+    options: CorpusOptions, place: Place, say: Callable[[str], None] = lambda sentence: None
+) -> dict[str, Any]:
     """Make the corpus in `place.out`, unless it is there already, and return its report. Of several processes one makes it and the others wait."""
     key = corpus_key(options, place.root)
     if report := finished_report(place.out, key):
@@ -36,7 +38,9 @@ def build_corpus(options: CorpusOptions, place: Place, say: Callable[[str], None
     try:
         place.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{place.out} cannot be made ({error.strerror}); a corpus needs a folder that it may write to.") from error
+        raise InputError(
+            f"{place.out} cannot be made ({error.strerror}); a corpus needs a folder that it may write to."
+        ) from error
     with folder_lock(place.out, "builds the corpus"):
         remove_partial_files(place.out, place.out / STAGES)
         return finished_report(place.out, key) or _Build(options, place, say).run(key)
@@ -48,7 +52,11 @@ def corpus_key(options: CorpusOptions, root: str) -> str:
 
 
 def _digests(options: CorpusOptions, root: str) -> dict[str, list[str]]:
-    return {name: source_digests(name, root) for name in PUBLISHED if name in options.sources or name == "mnist"}
+    return {
+        name: source_digests(name, root)
+        for name in PUBLISHED
+        if name in options.sources or name == "mnist"
+    }
 
 
 class _Build:
@@ -62,7 +70,10 @@ class _Build:
         self.mnist = mnist_source(self.place.root)
         sources, taken = self._sources()
         pairs, kept = self._without_duplicates(sources)
-        result = [Found(source, kept_here, *self._mapped(source, kept_here)) for source, kept_here in zip(sources, kept, strict=True)]
+        result = [
+            Found(source, kept_here, *self._mapped(source, kept_here))
+            for source, kept_here in zip(sources, kept, strict=True)
+        ]
         corpus = self._chosen(result, taken)
         self._evidence(corpus, taken, key)
         write_corpus(self.place.out / CORPUS, corpus)
@@ -77,18 +88,39 @@ class _Build:
         for name in options.sources:
             if name == INTERPOLATED:
                 self.say("making ambiguous digits by interpolation")
-                key = key_of(VERSION, self.digests["mnist"], asdict(options.interpolation), options.seed)
-                sources.append(interpolated_source(self.mnist, options.interpolation, options.seed, self.stages, key)[0])
+                key = key_of(
+                    VERSION, self.digests["mnist"], asdict(options.interpolation), options.seed
+                )
+                sources.append(
+                    interpolated_source(
+                        self.mnist, options.interpolation, options.seed, self.stages, key
+                    )[0]
+                )
                 taken = reserve(self.mnist.part, options.interpolation.digits, options.seed)
             else:
-                sources.append(self.mnist if name == "mnist" else read_source(name, self.place.root))
+                sources.append(
+                    self.mnist if name == "mnist" else read_source(name, self.place.root)
+                )
         return sources, taken
 
     def _duplicates_key(self) -> str:
-        made = [asdict(self.options.interpolation), self.options.seed] if INTERPOLATED in self.options.sources else None
-        return key_of(VERSION, "duplicates", list(self.options.sources), self.digests, made, self.options.near_duplicate)
+        made = (
+            [asdict(self.options.interpolation), self.options.seed]
+            if INTERPOLATED in self.options.sources
+            else None
+        )
+        return key_of(
+            VERSION,
+            "duplicates",
+            list(self.options.sources),
+            self.digests,
+            made,
+            self.options.near_duplicate,
+        )
 
-    def _without_duplicates(self, sources: list[Source]) -> tuple[dict[str, Pairs], list[np.ndarray]]:
+    def _without_duplicates(
+        self, sources: list[Source]
+    ) -> tuple[dict[str, Pairs], list[np.ndarray]]:
         """Exact and near pairs over all sources one after the other, and of each source which items are kept."""
         images = np.concatenate([source.images for source in sources])
 
@@ -100,18 +132,27 @@ class _Build:
                 near = near_pairs(images[rows], self.options.near_duplicate)
             return {"exact": np.stack(exact), "near": rows[np.stack(near)]}
 
-        result = stage(self.stages / "duplicates.safetensors", self._duplicates_key(), make, {"exact": (2, None), "near": (2, None)})
+        result = stage(
+            self.stages / "duplicates.safetensors",
+            self._duplicates_key(),
+            make,
+            {"exact": (2, None), "near": (2, None)},
+        )
         pairs = {name: Pairs(*rows) for name, rows in result.items()}
         kept = first_of_each(len(images), list(pairs.values()))
         return pairs, np.split(kept, np.cumsum([len(source) for source in sources])[:-1])
 
-    def _mapped(self, source: Source, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _mapped(
+        self, source: Source, kept: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Confidence, variability and region of every item; NaN and none for those that were removed."""
         regions, rows = self.options.sources[source.name].regions, np.flatnonzero(kept)
 
         def make() -> Arrays:
             self.say(f"mapping {len(rows)} items of {source.name}")
-            result = watched_map(source.images[rows], source.labels[rows], regions.epochs, self.options.seed)
+            result = watched_map(
+                source.images[rows], source.labels[rows], regions.epochs, self.options.seed
+            )
             return {"confidence": result.confidence, "variability": result.variability}
 
         key = key_of(self._duplicates_key(), source.name, regions.epochs, self.options.seed)
@@ -132,10 +173,28 @@ class _Build:
             free = region.copy()
             if source.name == "mnist":
                 free[taken] = NONE
-            rows, part = select(source.digits, free, options.sizes, self.options.easy_per_digit, self.options.seed, source.name)
-            words = np.array(SPLITS)[part], np.repeat(source.name, len(rows)), np.array(REGIONS)[region[rows]]
-            parts.append(DigitCorpus(item_names(source)[rows], source.images[rows], source.labels[rows], *words, rows))
-        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in DigitCorpus.__dataclass_fields__}
+            rows, part = select(
+                source.digits,
+                free,
+                options.sizes,
+                self.options.easy_per_digit,
+                self.options.seed,
+                source.name,
+            )
+            words = (
+                np.array(SPLITS)[part],
+                np.repeat(source.name, len(rows)),
+                np.array(REGIONS)[region[rows]],
+            )
+            parts.append(
+                DigitCorpus(
+                    item_names(source)[rows], source.images[rows], source.labels[rows], *words, rows
+                )
+            )
+        columns = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in DigitCorpus.__dataclass_fields__
+        }
         return DigitCorpus(**columns)
 
     def _evidence(self, corpus: DigitCorpus, taken: np.ndarray, key: str) -> None:
@@ -143,16 +202,28 @@ class _Build:
         used = np.union1d(taken, corpus.indices[corpus.source == "mnist"])
         rest, wanted = np.setdiff1d(np.arange(len(self.mnist)), used), self.options.known_digits
         if len(rest) < wanted:
-            raise InputError(f"known_digits is {wanted}, but only {len(rest)} digits of MNIST are in no image of the corpus.")
+            raise InputError(
+                f"known_digits is {wanted}, but only {len(rest)} digits of MNIST are in no image of the corpus."
+            )
         known = np.sort(generator(self.options.seed, "known-digits").permutation(rest)[:wanted])
 
         def make() -> Arrays:
             self.say("comparing the images with digits that a crowd knows")
             seen, examples = (_flat(images) for images in (corpus.images, self.mnist.images[known]))
             nothing = np.empty((len(seen), 0), int)
-            return {"evidence": class_evidence(seen, examples, self.mnist.digits[known], own=nothing, sharpness=1.0), "known": known}
+            return {
+                "evidence": class_evidence(
+                    seen, examples, self.mnist.digits[known], own=nothing, sharpness=1.0
+                ),
+                "known": known,
+            }
 
-        stage(self.place.out / EVIDENCE, key_of(key, "evidence"), make, {"evidence": (len(corpus), None), "known": (wanted,)})
+        stage(
+            self.place.out / EVIDENCE,
+            key_of(key, "evidence"),
+            make,
+            {"evidence": (len(corpus), None), "known": (wanted,)},
+        )
 
 
 def item_names(source: Source) -> np.ndarray:
@@ -161,7 +232,12 @@ def item_names(source: Source) -> np.ndarray:
     for part in np.unique(source.part):
         mine = np.flatnonzero(source.part == part)
         row[mine] = np.arange(len(mine))
-    return np.array([f"{source.name}-{part}-{number:05d}" for part, number in zip(source.part, row, strict=True)])
+    return np.array(
+        [
+            f"{source.name}-{part}-{number:05d}"
+            for part, number in zip(source.part, row, strict=True)
+        ]
+    )
 
 
 def _flat(images: np.ndarray) -> np.ndarray:
@@ -172,6 +248,13 @@ def evidence_of(out: Path, key: str) -> np.ndarray:
     """The evidence that was kept with a corpus whose report has this key."""
 
     def absent() -> Arrays:
-        raise InputError(f"{out / EVIDENCE} was altered; delete {out / 'corpus.json'} to have the corpus built again.")
+        raise InputError(
+            f"{out / EVIDENCE} was altered; delete {out / 'corpus.json'} to have the corpus built again."
+        )
 
-    return stage(out / EVIDENCE, key_of(key, "evidence"), absent, {"evidence": (None, None), "known": (None,)})["evidence"]
+    return stage(
+        out / EVIDENCE,
+        key_of(key, "evidence"),
+        absent,
+        {"evidence": (None, None), "known": (None,)},
+    )["evidence"]

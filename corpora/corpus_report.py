@@ -33,7 +33,11 @@ class Found(NamedTuple):
 
 
 def describe(
-    options: CorpusOptions, result: list[Found], names: np.ndarray, pairs: dict[str, Pairs], corpus: DigitCorpus
+    options: CorpusOptions,
+    result: list[Found],
+    names: np.ndarray,
+    pairs: dict[str, Pairs],
+    corpus: DigitCorpus,
 ) -> dict[str, Any]:
     """Everything as plain data; `names` are those of all items of all sources, one source after the other, as in `pairs`."""
     parts = np.concatenate([np.char.add(f"{one.source.name} ", one.source.part) for one in result])
@@ -42,14 +46,27 @@ def describe(
     for one, end in zip(result, ends, strict=True):
         mine = slice(end - len(one.source), end)
         exact = removed["exact"][mine] & ~one.kept
-        regions = dict(zip((*REGIONS, "none"), np.bincount(one.region[one.kept], minlength=4).tolist(), strict=True))
-        counts = {"images": len(one.source), "exact_duplicates": int(exact.sum()), "near_duplicates": int((~one.kept & ~exact).sum())}
+        regions = dict(
+            zip(
+                (*REGIONS, "none"),
+                np.bincount(one.region[one.kept], minlength=4).tolist(),
+                strict=True,
+            )
+        )
+        counts = {
+            "images": len(one.source),
+            "exact_duplicates": int(exact.sum()),
+            "near_duplicates": int((~one.kept & ~exact).sum()),
+        }
         sources[one.source.name] = {**counts, "kept": int(one.kept.sum()), "regions": regions}
     return {
         "options": asdict(options),
         "sources": sources,
         "leakage": _leakage(parts, names, pairs),
-        "corpus": {name: _splits(corpus, corpus.source == name) for name in dict.fromkeys(corpus.source.tolist())},
+        "corpus": {
+            name: _splits(corpus, corpus.source == name)
+            for name in dict.fromkeys(corpus.source.tolist())
+        },
         "corpus_leakage": _corpus_leakage(corpus, options),
     }
 
@@ -65,13 +82,19 @@ def _leakage(parts: np.ndarray, names: np.ndarray, pairs: dict[str, Pairs]) -> l
 def _corpus_leakage(corpus: DigitCorpus, options: CorpusOptions) -> list[dict[str, Any]]:
     """Looked for anew among the chosen images themselves, whatever their sources."""
     with reproducibly(options.seed):
-        pairs = {"exact": exact_pairs(corpus.images), "near": near_pairs(corpus.images, options.near_duplicate)}
+        pairs = {
+            "exact": exact_pairs(corpus.images),
+            "near": near_pairs(corpus.images, options.near_duplicate),
+        }
     return _leakage(corpus.split, corpus.image, pairs)
 
 
 def _splits(corpus: DigitCorpus, mine: np.ndarray) -> dict[str, dict[str, int]]:
     return {
-        split: {region: int((mine & (corpus.split == split) & (corpus.difficulty == region)).sum()) for region in REGIONS}
+        split: {
+            region: int((mine & (corpus.split == split) & (corpus.difficulty == region)).sum())
+            for region in REGIONS
+        }
         for split in SPLITS
     }
 
@@ -80,21 +103,30 @@ def summary(report: dict[str, Any]) -> list[str]:
     """The report in a few lines."""
     lines = []
     for name, counts in report["sources"].items():
-        regions = ", ".join(f"{number:,} {region}" for region, number in counts["regions"].items() if region != "none")
+        regions = ", ".join(
+            f"{number:,} {region}"
+            for region, number in counts["regions"].items()
+            if region != "none"
+        )
         lines.append(
             f"{name}: {counts['images']:,} images, {counts['exact_duplicates']:,} exact and {counts['near_duplicates']:,} near-duplicates "
             f"removed, {counts['kept']:,} kept: {regions}, {counts['regions']['none']:,} in no region"
         )
         if name == INTERPOLATED:
             lines[-1] += " (made here by interpolation; not Ambiguous-MNIST)"
-    lines += [_leak_line("sources", leak) for leak in report["leakage"]] or ["leakage between parts of the sources: none"]
+    lines += [_leak_line("sources", leak) for leak in report["leakage"]] or [
+        "leakage between parts of the sources: none"
+    ]
     for name, splits in report["corpus"].items():
         parts = "; ".join(
             f"{split} {sum(regions.values()):,} ({' + '.join(f'{number:,} {region}' for region, number in regions.items())})"
             for split, regions in splits.items()
         )
         lines.append(f"chosen of {name}: {parts}")
-    return lines + ([_leak_line("corpus", leak) for leak in report["corpus_leakage"]] or ["leakage between splits of the corpus: none"])
+    return lines + (
+        [_leak_line("corpus", leak) for leak in report["corpus_leakage"]]
+        or ["leakage between splits of the corpus: none"]
+    )
 
 
 def _leak_line(what: str, leak: dict[str, Any]) -> str:
@@ -106,16 +138,26 @@ def write_report(out: Path, report: dict[str, Any], key: str, files: Iterable[st
     """The last files to be written: where the report is there and its digests are right, the corpus is whole."""
     write_atomically(out / "corpus.md", "".join(f"- {line}\n" for line in summary(report)))
     content = {"key": key, "files": {name: sha256(out / name) for name in files}, **report}
-    write_atomically(out / REPORT, json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n")
+    write_atomically(
+        out / REPORT, json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n"
+    )
 
 
 def finished_report(out: Path, key: str) -> dict[str, Any] | None:
     """The report of a corpus that is whole and was made under this key."""
     try:
         report = json.loads((out / REPORT).read_text())
-        if not isinstance(report, dict) or report.pop("digest", None) != _digest(report) or report["key"] != key:
+        if (
+            not isinstance(report, dict)
+            or report.pop("digest", None) != _digest(report)
+            or report["key"] != key
+        ):
             return None
-        return report if all(sha256(out / name) == digest for name, digest in report["files"].items()) else None
+        return (
+            report
+            if all(sha256(out / name) == digest for name, digest in report["files"].items())
+            else None
+        )
     except (OSError, ValueError, RecursionError):  # absent, or no JSON
         return None
 

@@ -42,15 +42,23 @@ class Regions:
         [0, 1, 2, 3]
         """
         easy, hard = confidence >= self.easy_confidence, confidence <= self.hard_confidence
-        return np.select([variability >= self.ambiguous_variability, easy, hard], [1, 0, 2], NONE).astype(np.int8)
+        return np.select(
+            [variability >= self.ambiguous_variability, easy, hard], [1, 0, 2], NONE
+        ).astype(np.int8)
 
 
 def watched_map(images: np.ndarray, labels: np.ndarray, epochs: int, seed: int) -> DataMap:
     """The map of items over the epochs of a network with one hidden layer that learns their distributions [N, K]."""
-    annotator_probs, digits, record = torch.from_numpy(labels), torch.from_numpy(labels.argmax(1)), []
+    annotator_probs, digits, record = (
+        torch.from_numpy(labels),
+        torch.from_numpy(labels.argmax(1)),
+        [],
+    )
 
     def watch(network: Network) -> None:
-        record.append(item_values(predicted(network, images), annotator_probs, digits).float().numpy())
+        record.append(
+            item_values(predicted(network, images), annotator_probs, digits).float().numpy()
+        )
 
     trained(SimpleFFN, images, labels, epochs, seed, watch)
     return data_map([np.stack(record)])

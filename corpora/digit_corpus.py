@@ -18,7 +18,9 @@ COLUMNS = ("image", "images", "original_labels", "split", "source", "difficulty"
 class DigitCorpus:
     """Item by item."""
 
-    image: np.ndarray  # a name, such as mnist-train-00012: the source, its own part, and the row in that
+    image: (
+        np.ndarray
+    )  # a name, such as mnist-train-00012: the source, its own part, and the row in that
     images: np.ndarray  # uint8 [N, 28, 28]
     labels: np.ndarray  # distributions over ten digits that the images came with, [N, 10]
     split: np.ndarray  # train, val or test
@@ -35,14 +37,20 @@ def write_corpus(path: Path, corpus: DigitCorpus) -> None:
     from datasets import Dataset, Features, List, Value
     from datasets import Image as ImageFeature
 
-    words = {name: getattr(corpus, name).tolist() for name in ("image", "split", "source", "difficulty")}
+    words = {
+        name: getattr(corpus, name).tolist() for name in ("image", "split", "source", "difficulty")
+    }
     columns = {
         **words,
         "images": [{"bytes": png(image), "path": None} for image in corpus.images],
         "original_labels": corpus.labels.tolist(),
         "indices": corpus.indices.tolist(),
     }
-    kinds: dict[str, Any] = {"images": ImageFeature(), "original_labels": List(Value("float64")), "indices": Value("int64")}
+    kinds: dict[str, Any] = {
+        "images": ImageFeature(),
+        "original_labels": List(Value("float64")),
+        "indices": Value("int64"),
+    }
     kinds |= dict.fromkeys(words, Value("string"))
     content = BytesIO()
     with quietly():
@@ -52,10 +60,15 @@ def write_corpus(path: Path, corpus: DigitCorpus) -> None:
 
 def read_corpus(path: Path) -> DigitCorpus:
     table = read_table(path, COLUMNS)
-    words = {name: np.array(table[name], dtype=object).astype(str) for name in ("image", "source", "difficulty")}
+    words = {
+        name: np.array(table[name], dtype=object).astype(str)
+        for name in ("image", "source", "difficulty")
+    }
     return DigitCorpus(
         images=pixels(table["images"], path),
-        labels=label_table(table["original_labels"], f"{path}, column original_labels,").probs[:, :10],
+        labels=label_table(table["original_labels"], f"{path}, column original_labels,").probs[
+            :, :10
+        ],
         split=split_words(table["split"], path),
         indices=np.array(table["indices"]),
         **words,

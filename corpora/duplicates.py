@@ -34,7 +34,9 @@ def exact_pairs(images: np.ndarray) -> Pairs:
     Pairs(first=array([0, 0]), second=array([2, 3]))
     """
     flat = np.ascontiguousarray(images).reshape(len(images), -1)
-    _, first, which = np.unique(flat.view(f"V{flat.shape[1]}")[:, 0], return_index=True, return_inverse=True)
+    _, first, which = np.unique(
+        flat.view(f"V{flat.shape[1]}")[:, 0], return_index=True, return_inverse=True
+    )
     again = np.flatnonzero(first[which] != np.arange(len(images)))
     return Pairs(first[which][again], again)
 
@@ -42,23 +44,35 @@ def exact_pairs(images: np.ndarray) -> Pairs:
 def near_pairs(images: np.ndarray, correlation: float) -> Pairs:
     """All pairs whose pixels correlate by so much or more. An image of one grey value correlates with none."""
     if not 0 < correlation <= 1:
-        raise InputError(f"near_duplicate is {correlation}; it must be a correlation above 0 and at most 1.")
+        raise InputError(
+            f"near_duplicate is {correlation}; it must be a correlation above 0 and at most 1."
+        )
     unit = _standardised(images)
     short = unit @ _main_components(unit)
-    along, order = short[:, 0].sort(stable=True)  # neighbours on the first component come together, and distant blocks need no comparison
+    along, order = short[:, 0].sort(
+        stable=True
+    )  # neighbours on the first component come together, and distant blocks need no comparison
     furthest = (2 * (1 - correlation)) ** 0.5
     result = []
     for rows, others in _near_blocks(along, furthest + 1e-4):
         left, right = short[order[rows]], short[order[others]]
         squares = (left**2).sum(1)[:, None] + (right**2).sum(1) - 2 * left @ right.T
-        one, other = (squares <= furthest**2 + 1e-4).nonzero(as_tuple=True)  # rounding must not lose a pair
+        one, other = (squares <= furthest**2 + 1e-4).nonzero(
+            as_tuple=True
+        )  # rounding must not lose a pair
         one, other = order[rows][one], order[others][other]
         one, other = one[one != other], other[one != other]
         alike = torch.cat(
-            [(unit[a] * unit[b]).sum(1) for a, b in zip(one.split(16_384), other.split(16_384), strict=True)] or [short[:0, 0]]
+            [
+                (unit[a] * unit[b]).sum(1)
+                for a, b in zip(one.split(16_384), other.split(16_384), strict=True)
+            ]
+            or [short[:0, 0]]
         )
         certain = alike >= correlation - 1e-6
-        result.append(torch.stack([torch.minimum(one, other)[certain], torch.maximum(one, other)[certain]], 1))
+        result.append(
+            torch.stack([torch.minimum(one, other)[certain], torch.maximum(one, other)[certain]], 1)
+        )
     pairs = torch.cat(result).unique(dim=0).numpy() if result else np.empty((0, 2), int)
     return Pairs(pairs[:, 0], pairs[:, 1])
 
@@ -71,7 +85,9 @@ def first_of_each(items: int, pairs: Sequence[Pairs]) -> np.ndarray:
     """
     kept = np.ones(items, bool)
     first, second = (np.concatenate([pair[side] for pair in pairs]) for side in (0, 1))
-    for row in np.lexsort((first, second)):  # duplicates are few, and whether one is kept depends on those before it
+    for row in np.lexsort(
+        (first, second)
+    ):  # duplicates are few, and whether one is kept depends on those before it
         kept[second[row]] &= not kept[first[row]]
     return kept
 
@@ -92,10 +108,17 @@ def leaks(parts: np.ndarray, pairs: Pairs) -> list[Leak]:
     ('a', 'b', [[2, 0]])
     """
     swap = parts[pairs.first] > parts[pairs.second]
-    rows = np.stack([np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)], 1)
+    rows = np.stack(
+        [np.where(swap, pairs.second, pairs.first), np.where(swap, pairs.first, pairs.second)], 1
+    )
     named = parts[rows].reshape(-1, 2)
-    between = [tuple(names) for names in np.unique(named[named[:, 0] != named[:, 1]], axis=0).tolist()]
-    return [Leak(one, other, rows[(named[:, 0] == one) & (named[:, 1] == other)]) for one, other in between]
+    between = [
+        tuple(names) for names in np.unique(named[named[:, 0] != named[:, 1]], axis=0).tolist()
+    ]
+    return [
+        Leak(one, other, rows[(named[:, 0] == one) & (named[:, 1] == other)])
+        for one, other in between
+    ]
 
 
 def _standardised(images: np.ndarray) -> Tensor:

@@ -20,8 +20,12 @@ class DigitVAE(nn.Module):
 
     def __init__(self, dimensions: int):
         super().__init__()
-        self.encoder = nn.Sequential(nn.Flatten(), nn.Linear(PIXELS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 2 * dimensions))
-        self.decoder = nn.Sequential(nn.Linear(dimensions, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, PIXELS))
+        self.encoder = nn.Sequential(
+            nn.Flatten(), nn.Linear(PIXELS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 2 * dimensions)
+        )
+        self.decoder = nn.Sequential(
+            nn.Linear(dimensions, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, PIXELS)
+        )
 
     def encode(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log-variance of where each image lies, [N, dimensions] each."""
@@ -36,7 +40,9 @@ class DigitVAE(nn.Module):
         """The negative evidence lower bound, per image."""
         mean, log_variance = self.encode(inputs)
         drawn = mean + (log_variance / 2).exp() * torch.randn_like(mean)
-        unlike = F.binary_cross_entropy_with_logits(self.decoder(drawn), inputs.flatten(1), reduction="sum")
+        unlike = F.binary_cross_entropy_with_logits(
+            self.decoder(drawn), inputs.flatten(1), reduction="sum"
+        )
         far = (mean**2 + log_variance.exp() - log_variance - 1).sum() / 2
         return (unlike + far) / len(inputs)
 

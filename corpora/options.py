@@ -11,7 +11,9 @@ from core.plain_yaml import read_plain
 from corpora.difficulty import Regions
 from corpora.sources import PUBLISHED
 
-INTERPOLATED = "interpolated"  # the ambiguous digits that are made here, which are not Ambiguous-MNIST
+INTERPOLATED = (
+    "interpolated"  # the ambiguous digits that are made here, which are not Ambiguous-MNIST
+)
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,13 @@ class SourceOptions:
     sizes: tuple[int, int, int] | None = None  # items of train, validation and test
 
     def __post_init__(self):
-        if self.sizes is not None and (len(self.sizes) != 3 or not all(isinstance(size, int) and size > 0 for size in self.sizes)):
-            raise InputError(f"sizes is {list(self.sizes)}; it must be three numbers above 0, of train, validation and test.")
+        if self.sizes is not None and (
+            len(self.sizes) != 3
+            or not all(isinstance(size, int) and size > 0 for size in self.sizes)
+        ):
+            raise InputError(
+                f"sizes is {list(self.sizes)}; it must be three numbers above 0, of train, validation and test."
+            )
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,9 @@ class Interpolation:
     def __post_init__(self):
         for name in ("dimensions", "epochs", "classifier_epochs", "images"):
             if getattr(self, name) < 1:
-                raise InputError(f"interpolation.{name} is {getattr(self, name)}; it must be 1 or more.")
+                raise InputError(
+                    f"interpolation.{name} is {getattr(self, name)}; it must be 1 or more."
+                )
         if self.digits < 2 * self.images:
             raise InputError(
                 f"interpolation.digits is {self.digits}; {self.images} images of two digits each take at least {2 * self.images}."
@@ -48,7 +57,10 @@ class Interpolation:
 
 def _stand_in() -> dict[str, SourceOptions]:
     soft = Regions(epochs=20, ambiguous_variability=0.15, easy_confidence=0.6, hard_confidence=0.4)
-    return {"mnist": SourceOptions(Regions(), (2131, 457, 457)), INTERPOLATED: SourceOptions(soft, (1738, 373, 373))}
+    return {
+        "mnist": SourceOptions(Regions(), (2131, 457, 457)),
+        INTERPOLATED: SourceOptions(soft, (1738, 373, 373)),
+    }
 
 
 @dataclass(frozen=True)
@@ -56,11 +68,11 @@ class CorpusOptions:
     """A whole corpus. Where two images are alike, the one of the earlier source is kept; within a source, train goes before test."""
 
     sources: dict[str, SourceOptions] = field(default_factory=_stand_in)
-    near_duplicate: float = (
-        0.99  # correlation of pixels from which two images count as one; below it, on MNIST, any two thin ones are alike
-    )
+    near_duplicate: float = 0.99  # correlation of pixels from which two images count as one; below it, on MNIST, any two thin ones are alike
     easy_per_digit: int = 150  # easy items of every digit in training, at least
-    known_digits: int = 20_000  # of MNIST, that are in no image: what a simulated crowd has seen before
+    known_digits: int = (
+        20_000  # of MNIST, that are in no image: what a simulated crowd has seen before
+    )
     interpolation: Interpolation = field(default_factory=Interpolation)
     seed: int = 0
 
@@ -69,9 +81,13 @@ class CorpusOptions:
         other = [name for name in self.sources if name not in allowed]
         if other or not any(source.sizes for source in self.sources.values()):
             message = f"sources has {other[0]}" if other else "no source has sizes"
-            raise InputError(f"{message}; sources are of {', '.join(allowed)}, and one at least needs sizes.")
+            raise InputError(
+                f"{message}; sources are of {', '.join(allowed)}, and one at least needs sizes."
+            )
         if not 0 < self.near_duplicate <= 1:
-            raise InputError(f"near_duplicate is {self.near_duplicate}; it must be a correlation above 0 and at most 1.")
+            raise InputError(
+                f"near_duplicate is {self.near_duplicate}; it must be a correlation above 0 and at most 1."
+            )
         for name in ("easy_per_digit", "known_digits"):
             if getattr(self, name) < 0:
                 raise InputError(f"{name} is {getattr(self, name)}; it must be 0 or more.")
@@ -90,10 +106,15 @@ def read_options(path: Path) -> tuple[CorpusOptions, Place]:
     try:
         given = read_plain(path)
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InputError(f"{path} cannot be read as YAML; it must be a file like those of configs/corpora.") from error
+        raise InputError(
+            f"{path} cannot be read as YAML; it must be a file like those of configs/corpora."
+        ) from error
     try:
         given = _fields(given, {*CorpusOptions.__dataclass_fields__, "root", "out"}, "the file")
-        place = Place(str(given.pop("root", "data")), Path(str(given.pop("out", "data/soft-digits-simulated"))))
+        place = Place(
+            str(given.pop("root", "data")),
+            Path(str(given.pop("out", "data/soft-digits-simulated"))),
+        )
         if "sources" in given:
             entries = _fields(given["sources"], {*PUBLISHED, INTERPOLATED}, "sources")
             given["sources"] = {name: _source(entry, name) for name, entry in entries.items()}
@@ -108,7 +129,9 @@ def _source(entry: Any, name: str) -> SourceOptions:
     entry = dict(_fields(entry, {*Regions.__dataclass_fields__, "sizes"}, name))
     sizes = entry.pop("sizes", None)
     if sizes is not None and not isinstance(sizes, list):
-        raise InputError(f"sizes of {name} is {sizes}; it must be three numbers above 0, of train, validation and test.")
+        raise InputError(
+            f"sizes of {name} is {sizes}; it must be three numbers above 0, of train, validation and test."
+        )
     return SourceOptions(_made(Regions, entry, name), None if sizes is None else tuple(sizes))  # pyright: ignore[reportArgumentType]
 
 
@@ -117,7 +140,9 @@ def _fields(value: Any, allowed: set[str], of: str) -> dict[str, Any]:
         raise InputError(f"{of} is {value}; it must have entries, of {', '.join(sorted(allowed))}.")
     for name in value:
         if name not in allowed:
-            raise InputError(f"{of} has the entry {name}; allowed are {', '.join(sorted(allowed))}.")
+            raise InputError(
+                f"{of} has the entry {name}; allowed are {', '.join(sorted(allowed))}."
+            )
     return value
 
 
@@ -126,6 +151,11 @@ def _made(kind: type, value: Any, of: str) -> Any:
     fields = kind.__dataclass_fields__
     for name, number in _fields(value, set(fields), of).items():
         wanted = type(fields[name].default)
-        if wanted in (int, float) and (isinstance(number, bool) or not isinstance(number, int if wanted is int else int | float)):
-            raise InputError(f"{name} of {of} is {number}; it must be a {'whole ' if wanted is int else ''}number.")
+        if wanted in (int, float) and (
+            isinstance(number, bool)
+            or not isinstance(number, int if wanted is int else int | float)
+        ):
+            raise InputError(
+                f"{name} of {of} is {number}; it must be a {'whole ' if wanted is int else ''}number."
+            )
     return kind(**value)

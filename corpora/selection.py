@@ -21,15 +21,26 @@ class Selection(NamedTuple):
     part: np.ndarray
 
 
-def select(digits: np.ndarray, region: np.ndarray, sizes: tuple[int, int, int], easy_per_digit: int, seed: int, name: str) -> Selection:
+def select(
+    digits: np.ndarray,
+    region: np.ndarray,
+    sizes: tuple[int, int, int],
+    easy_per_digit: int,
+    seed: int,
+    name: str,
+) -> Selection:
     """As many items as `sizes` say: of each digit the easy ones that training needs, and the rest evenly over digits and the other regions.
 
     Where there are too few ambiguous and hard items, further easy ones take their place. Items in no region are not chosen.
     """
     total, share = sum(sizes), sizes[0] / sum(sizes)
-    needed = math.ceil(easy_per_digit / share - 1e-9)  # of each digit, so that training's share of them is enough
+    needed = math.ceil(
+        easy_per_digit / share - 1e-9
+    )  # of each digit, so that training's share of them is enough
     cell = np.where(region == NONE, -1, digits * len(REGIONS) + region)
-    available = np.bincount(cell[cell >= 0], minlength=DIGITS * len(REGIONS)).reshape(DIGITS, len(REGIONS))
+    available = np.bincount(cell[cell >= 0], minlength=DIGITS * len(REGIONS)).reshape(
+        DIGITS, len(REGIONS)
+    )
     fewest = int(available[:, EASY].argmin())
     if available[fewest, EASY] < needed:
         raise InputError(
@@ -41,15 +52,21 @@ def select(digits: np.ndarray, region: np.ndarray, sizes: tuple[int, int, int], 
             f"{name} is to have {total} items, but {easy_per_digit} easy ones of each digit in training alone take {needed * DIGITS}."
         )
     if available.sum() < total:
-        raise InputError(f"{name} is to have {total} items, but only {available.sum()} are easy, ambiguous or hard; ask for fewer.")
+        raise InputError(
+            f"{name} is to have {total} items, but only {available.sum()} are easy, ambiguous or hard; ask for fewer."
+        )
     wanted = np.zeros_like(available)
     wanted[:, EASY] = needed
     others = np.arange(len(REGIONS)) != EASY
-    wanted[:, others] = even_quotas(available[:, others].ravel(), min(total - wanted.sum(), available[:, others].sum())).reshape(DIGITS, -1)
+    wanted[:, others] = even_quotas(
+        available[:, others].ravel(), min(total - wanted.sum(), available[:, others].sum())
+    ).reshape(DIGITS, -1)
     wanted[:, EASY] += even_quotas(available[:, EASY] - needed, total - wanted.sum())
     rows = draw(cell, wanted.ravel(), seed)
     part = np.empty(len(rows), np.int8)
-    for number, mine in enumerate(stratified_split(cell[rows], [size / total for size in sizes], seed)):
+    for number, mine in enumerate(
+        stratified_split(cell[rows], [size / total for size in sizes], seed)
+    ):
         part[mine] = number
     return Selection(rows, part)
 
@@ -62,7 +79,9 @@ def even_quotas(available: np.ndarray, total: int) -> np.ndarray:
     """
     if total > available.sum():
         raise InputError(f"{total} items cannot be taken from {available.sum()}.")
-    taken = np.minimum(available[:, None], np.arange(available.max(initial=0) + 1)).sum(0)  # where every cell gives at most 0, 1, 2, ...
+    taken = np.minimum(available[:, None], np.arange(available.max(initial=0) + 1)).sum(
+        0
+    )  # where every cell gives at most 0, 1, 2, ...
     quotas = np.minimum(available, np.flatnonzero(taken <= total)[-1])
     more = np.flatnonzero(available > quotas)[: total - quotas.sum()]
     quotas[more] += 1

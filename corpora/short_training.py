@@ -54,7 +54,12 @@ def trained(
 def predicted(network: nn.Module, images: np.ndarray, chunk: int = 4096) -> Tensor:
     """The probabilities that a classifier gives to each class of images, [N, K]."""
     with torch.no_grad():
-        return torch.cat([network(as_inputs(images[start : start + chunk])).softmax(1) for start in range(0, len(images), chunk)])
+        return torch.cat(
+            [
+                network(as_inputs(images[start : start + chunk])).softmax(1)
+                for start in range(0, len(images), chunk)
+            ]
+        )
 
 
 def as_inputs(images: np.ndarray) -> Tensor:
@@ -68,4 +73,6 @@ def batches(items: int, size: int, seed: int, epoch: int) -> Iterator[Tensor]:
     >>> sorted(row for rows in batches(5, 2, seed=0, epoch=3) for row in rows.tolist())
     [0, 1, 2, 3, 4]
     """
-    yield from torch.from_numpy(generator(seed, "short-training", epoch).permutation(items)).split(size)
+    yield from torch.from_numpy(generator(seed, "short-training", epoch).permutation(items)).split(
+        size
+    )

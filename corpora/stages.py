@@ -33,10 +33,14 @@ def stage(path: Path, key: str, make: Callable[[], Arrays], shapes: Shapes) -> A
     kept = _read(path, key, shapes)
     if kept is None:
         made = make()
-        about = json.dumps({"key": key, "values": _digest(made)})  # one entry: the library writes several in any order
+        about = json.dumps(
+            {"key": key, "values": _digest(made)}
+        )  # one entry: the library writes several in any order
         write_atomically(path, save(made, metadata={"about": about}))
         kept = _read(path, key, shapes)
-        assert kept is not None, f"{path.name} was made with other shapes, or without finite numbers"
+        assert kept is not None, (
+            f"{path.name} was made with other shapes, or without finite numbers"
+        )
     return kept
 
 
@@ -58,16 +62,22 @@ def _fits(values: Arrays, shapes: Shapes) -> bool:
     >>> [_fits({"share": array}, wanted) for array in (np.ones((2, 9)), np.ones(2), np.ones((3, 9)), np.full((2, 9), np.nan))]
     [True, False, False, False]
     """
-    return values.keys() == shapes.keys() and all(_is_like(values[name], shape) for name, shape in shapes.items())
+    return values.keys() == shapes.keys() and all(
+        _is_like(values[name], shape) for name, shape in shapes.items()
+    )
 
 
 def _is_like(array: np.ndarray, shape: tuple[int | None, ...]) -> bool:
-    lengths = len(array.shape) == len(shape) and all(wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True))
+    lengths = len(array.shape) == len(shape) and all(
+        wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True)
+    )
     return lengths and (array.dtype.kind != "f" or bool(np.isfinite(array).all()))
 
 
 def _digest(values: Arrays) -> str:
     digest = hashlib.sha256()
     for name, array in sorted(values.items()):
-        digest.update(f"{name} {array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        digest.update(
+            f"{name} {array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes()
+        )
     return digest.hexdigest()

@@ -21,7 +21,9 @@ BLOCKS = 64  # of a file that is larger than memory
 BLOCK = 1 << 16  # bytes of one
 ITEMS = 16  # of a dataset of single inputs
 
-Fingerprint = dict[str, dict[str, Any]]  # by part: where it came from, its digest and, of a file, its size and time
+Fingerprint = dict[
+    str, dict[str, Any]
+]  # by part: where it came from, its digest and, of a file, its size and time
 
 
 def digest_of_values(*values: np.ndarray) -> str:
@@ -49,7 +51,11 @@ def digest_of_items(items: Any) -> dict[str, Any]:
         return {"digest": digest_of_values(items.detach().cpu().numpy())}
     if isinstance(items, Dataset):
         some = np.linspace(0, len(items) - 1, min(ITEMS, len(items))).astype(int)  # pyright: ignore[reportArgumentType]
-        return {"digest": digest_of_values(np.array(len(items)), *(np.asarray(items[int(row)]) for row in some))}  # pyright: ignore[reportArgumentType]
+        return {
+            "digest": digest_of_values(
+                np.array(len(items)), *(np.asarray(items[int(row)]) for row in some)
+            )
+        }  # pyright: ignore[reportArgumentType]
     encoded = [text.encode(errors="surrogatepass") for text in items]
     lengths = np.fromiter(map(len, encoded), np.int64)
     return {"digest": digest_of_values(lengths, np.frombuffer(b"".join(encoded), np.uint8))}
@@ -63,8 +69,14 @@ def _of_mapped(inputs: MemmapInputs) -> dict[str, Any]:
     plain = values.reshape(-1).view(np.uint8)  # still in its file
     starts = np.linspace(0, max(0, len(plain) - BLOCK), BLOCKS).astype(int)
     blocks = [plain[start : start + BLOCK] for start in np.unique(starts)]
-    time = datetime.fromtimestamp(about.st_mtime_ns // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"digest": digest_of_values(np.array(values.shape), rows, *blocks), "size": about.st_size, "time": time}
+    time = datetime.fromtimestamp(about.st_mtime_ns // 1_000_000_000, UTC).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )
+    return {
+        "digest": digest_of_values(np.array(values.shape), rows, *blocks),
+        "size": about.st_size,
+        "time": time,
+    }
 
 
 def fingerprint(data: Any, labels: VoteTable | None = None) -> Fingerprint:
@@ -77,18 +89,27 @@ def fingerprint(data: Any, labels: VoteTable | None = None) -> Fingerprint:
         "split": {"source": data.split_source, "digest": digest_of_split(corpus.splits)},
         **_classes(data, corpus.votes.source),
     }
-    return parts if labels is None or labels is corpus.votes else parts | fingerprint_of_labels(labels)
+    return (
+        parts if labels is None or labels is corpus.votes else parts | fingerprint_of_labels(labels)
+    )
 
 
 def digest_of_split(splits: dict[str, np.ndarray]) -> str:
-    return digest_of_values(*(np.asarray(splits[name], np.int64) for name in ("train", "val", "test")))
+    return digest_of_values(
+        *(np.asarray(splits[name], np.int64) for name in ("train", "val", "test"))
+    )
 
 
 def _classes(data: Any, source: str) -> Fingerprint:
     """What the columns of the vote table mean, where they have names."""
     if not data.class_names:
         return {}
-    return {"classes": {"source": source, "digest": xxhash.xxh3_128(json.dumps(list(data.class_names)).encode()).hexdigest()}}
+    return {
+        "classes": {
+            "source": source,
+            "digest": xxhash.xxh3_128(json.dumps(list(data.class_names)).encode()).hexdigest(),
+        }
+    }
 
 
 def fingerprint_of_labels(labels: VoteTable) -> Fingerprint:
@@ -103,7 +124,12 @@ def fingerprint_at_hand(data: Any) -> Fingerprint:
         "items": {"source": data.items_source, **digest_of_items(summary.items)},
         **_classes(data, summary.votes.source),
     }
-    return parts if summary.splits is None else parts | {"split": {"source": data.split_source, "digest": digest_of_split(summary.splits)}}
+    return (
+        parts
+        if summary.splits is None
+        else parts
+        | {"split": {"source": data.split_source, "digest": digest_of_split(summary.splits)}}
+    )
 
 
 def difference(trained_on: Fingerprint, now: Fingerprint) -> str | None:

@@ -22,7 +22,9 @@ from datamodules.votes.table import VoteTable
 class FrozenDataModule(VoteDataModule):
     """A dataset says how its items and votes are read and split; here its items become embeddings."""
 
-    def __init__(self, embedder: Embedder, cache: str = "data/embeddings", standardize: bool = True, **kwargs):
+    def __init__(
+        self, embedder: Embedder, cache: str = "data/embeddings", standardize: bool = True, **kwargs
+    ):
         """
         Args:
             embedder: A class of datamodules.embedders by name, with its own options.
@@ -31,7 +33,9 @@ class FrozenDataModule(VoteDataModule):
         """
         super().__init__(**kwargs)
         self.embedder, self.cache, self.standardize = embedder, cache, standardize
-        self._moments: Moments | None = None  # of the training items, where features are standardised
+        self._moments: Moments | None = (
+            None  # of the training items, where features are standardised
+        )
         self._foreign: dict[tuple[str, str], Tensor] = {}  # read once for all members of a pack
 
     @abstractmethod
@@ -53,7 +57,11 @@ class FrozenDataModule(VoteDataModule):
 
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
         items, _ = self.read()
-        return items[torch.as_tensor(rows)] if isinstance(items, Tensor) else [items[row] for row in rows]
+        return (
+            items[torch.as_tensor(rows)]
+            if isinstance(items, Tensor)
+            else [items[row] for row in rows]
+        )
 
     def summarize(self) -> DatasetSummary:
         items, votes = self.read()  # without any embedding
@@ -67,15 +75,26 @@ class FrozenDataModule(VoteDataModule):
         embeddings, splits = embed_all(self.embedder, items, self.cache), self.split(votes)
         if self.standardize:
             self._moments = Moments.of(embeddings[torch.from_numpy(splits["train"])])
-        return Corpus(self._moments(embeddings) if self._moments else embeddings, votes, splits, items=digest_of_items(items))
+        return Corpus(
+            self._moments(embeddings) if self._moments else embeddings,
+            votes,
+            splits,
+            items=digest_of_items(items),
+        )
 
     def ood_inputs(self, source: str, root: str) -> Tensor:
         """The embeddings of images from elsewhere, brought to the size of this dataset's first, and standardised as its training items are."""
         if (source, root) not in self._foreign:
             items, _ = self.read()
             if not isinstance(items, Tensor):
-                raise InputError(f"{source} holds images, but the items of {type(self).__name__} are texts; leave OODScores out.")
-            result = embed_all(self.embedder, read_ood_set(source, root, tuple(items.shape[1:])).contiguous(), self.cache)
+                raise InputError(
+                    f"{source} holds images, but the items of {type(self).__name__} are texts; leave OODScores out."
+                )
+            result = embed_all(
+                self.embedder,
+                read_ood_set(source, root, tuple(items.shape[1:])).contiguous(),
+                self.cache,
+            )
             self._foreign[source, root] = self._moments(result) if self._moments else result
         return self._foreign[source, root]
 
@@ -103,5 +122,13 @@ class FrozenInThreeParts(FrozenDataModule):
 
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
         if len(self.fractions) != 3:
-            raise InputError(f"data.fractions is {list(self.fractions)}; it must be three shares, of train, validation and test.")
-        return dict(zip(("train", "val", "test"), votes.split(self.fractions, self.seed, self.entropy_bins), strict=True))
+            raise InputError(
+                f"data.fractions is {list(self.fractions)}; it must be three shares, of train, validation and test."
+            )
+        return dict(
+            zip(
+                ("train", "val", "test"),
+                votes.split(self.fractions, self.seed, self.entropy_bins),
+                strict=True,
+            )
+        )

@@ -50,7 +50,9 @@ class WorkerLoader(DataLoader):
 
     def __init__(self, dataset: Dataset[Tensor], order: BatchOrder, num_workers: int = 0):
         pairs = _WithIndex(dataset)
-        super().__init__(pairs, batch_sampler=_Lists(order), num_workers=num_workers, collate_fn=pairs.collate)
+        super().__init__(
+            pairs, batch_sampler=_Lists(order), num_workers=num_workers, collate_fn=pairs.collate
+        )
         self._given = 0
 
     def __iter__(self):  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -80,7 +82,9 @@ class _WithIndex(Dataset):
 
     def collate(self, batch: list[tuple[Tensor, int]]) -> list[Tensor]:
         """The usual collation; a share without items has the shape of one with them, as it has where inputs are in memory."""
-        return default_collate(batch) if batch else [part[:0] for part in default_collate([self[0]])]
+        return (
+            default_collate(batch) if batch else [part[:0] for part in default_collate([self[0]])]
+        )
 
 
 class _Lists:

@@ -33,7 +33,11 @@ class MemmapInputs(Dataset[Tensor]):
 
     def __init__(self, values: np.ndarray, rows: np.ndarray, moments: Moments | None = None):
         self._file = (values.filename, values.offset) if isinstance(values, np.memmap) else None
-        self._values, self._rows, self._moments = np.asarray(values), rows, moments  # the plain view indexes faster than a memmap
+        self._values, self._rows, self._moments = (
+            np.asarray(values),
+            rows,
+            moments,
+        )  # the plain view indexes faster than a memmap
         self._cold = COLD  # until it is known better
 
     def __len__(self) -> int:
@@ -65,7 +69,11 @@ class MemmapInputs(Dataset[Tensor]):
         first, last = ordered[starts], ordered[np.append(starts[1:], len(ordered)) - 1]
         file = os.open(str(path), os.O_RDONLY)
         try:
-            for start, length in zip((offset + first * width).tolist(), ((last - first + 1) * width).tolist(), strict=True):
+            for start, length in zip(
+                (offset + first * width).tolist(),
+                ((last - first + 1) * width).tolist(),
+                strict=True,
+            ):
                 os.posix_fadvise(file, start, length, os.POSIX_FADV_WILLNEED)
         finally:
             os.close(file)
@@ -79,12 +87,18 @@ class MemmapInputs(Dataset[Tensor]):
 def memmap_array(path: Path) -> np.ndarray:
     """The array [N, features] of a .npy or .safetensors file, without reading it. Nothing is unpickled."""
     if not path.is_file():
-        raise InputError(f"there is no {path}; data.embeddings must be a .npy or .safetensors file.")
+        raise InputError(
+            f"there is no {path}; data.embeddings must be a .npy or .safetensors file."
+        )
     if path.suffix not in (".npy", ".safetensors"):
-        raise InputError(f"{path} is neither .npy nor .safetensors; write the embeddings as one of these.")
+        raise InputError(
+            f"{path} is neither .npy nor .safetensors; write the embeddings as one of these."
+        )
     values = _map_npy(path) if path.suffix == ".npy" else _map_safetensors(path)
     if values.ndim != 2 or values.dtype.kind != "f" or 0 in values.shape:
-        raise InputError(f"{path} holds {values.dtype} {list(values.shape)}; embeddings must be floats of the shape [items, features].")
+        raise InputError(
+            f"{path} holds {values.dtype} {list(values.shape)}; embeddings must be floats of the shape [items, features]."
+        )
     if not values.flags.c_contiguous:
         raise InputError(
             f"{path} holds its columns one after the other; write it with numpy.ascontiguousarray, or every item is spread over the file."
@@ -99,10 +113,14 @@ def _map_npy(path: Path) -> np.ndarray:
 
 def _map_safetensors(path: Path) -> np.ndarray:
     try:
-        with safe_open(path, framework="np") as file:  # checks the header against the length of the file
+        with safe_open(
+            path, framework="np"
+        ) as file:  # checks the header against the length of the file
             names = list(file.keys())
     except (ValueError, OSError, SafetensorError) as error:
-        raise InputError(f"{path} is not in safetensors format, or was cut short; nothing in it was loaded.") from error
+        raise InputError(
+            f"{path} is not in safetensors format, or was cut short; nothing in it was loaded."
+        ) from error
     if len(names) != 1:
         raise InputError(f"{path} holds {len(names)} tensors; it must hold one, the embeddings.")
     with open(path, "rb") as stream:
@@ -111,17 +129,28 @@ def _map_safetensors(path: Path) -> np.ndarray:
     kinds = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
     if entry["dtype"] not in kinds:
         raise InputError(f"{path} holds {entry['dtype']}; embeddings must be F16, F32 or F64.")
-    return np.memmap(path, kinds[entry["dtype"]], "r", 8 + length + entry["data_offsets"][0], tuple(entry["shape"]))
+    return np.memmap(
+        path,
+        kinds[entry["dtype"]],
+        "r",
+        8 + length + entry["data_offsets"][0],
+        tuple(entry["shape"]),
+    )
 
 
 def refuse_unusual(values: np.ndarray, source: str) -> None:
     """One pass over the file, which refuses what is not a finite number before it can spoil a training."""
     step = _rows_at_once(values)
     bad = np.concatenate(
-        [np.flatnonzero(~np.isfinite(values[start : start + step]).all(1)) + start for start in range(0, len(values), step)]
+        [
+            np.flatnonzero(~np.isfinite(values[start : start + step]).all(1)) + start
+            for start in range(0, len(values), step)
+        ]
     )
     if len(bad):
-        raise InputError(f"{source} has values that are not finite numbers in {name_rows(bad)}; every embedding needs all of its numbers.")
+        raise InputError(
+            f"{source} has values that are not finite numbers in {name_rows(bad)}; every embedding needs all of its numbers."
+        )
 
 
 def moments_of(inputs: MemmapInputs, chosen: np.ndarray) -> Moments:
@@ -131,7 +160,11 @@ def moments_of(inputs: MemmapInputs, chosen: np.ndarray) -> Moments:
     total, squares, start = torch.zeros_like(first), torch.zeros_like(first), 0
     for block in inputs.blocks():
         shifted = block[wanted[start : start + len(block)]].double() - first
-        total, squares, start = total + shifted.sum(0), squares + shifted.square().sum(0), start + len(block)
+        total, squares, start = (
+            total + shifted.sum(0),
+            squares + shifted.square().sum(0),
+            start + len(block),
+        )
     items = len(chosen)
     variance = (squares - total.square() / items) / max(items - 1, 1)
     scale = torch.where(squares > 0, variance.clamp(min=0).sqrt(), 1.0).float()

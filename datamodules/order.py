@@ -23,10 +23,27 @@ class BatchOrder:
     [[1], [4], [7], []]
     """
 
-    def __init__(self, items: Tensor, batch_size: int, seed: int, shuffle: bool, rank: int = 0, ranks: int = 1):
+    def __init__(
+        self,
+        items: Tensor,
+        batch_size: int,
+        seed: int,
+        shuffle: bool,
+        rank: int = 0,
+        ranks: int = 1,
+    ):
         if batch_size < ranks:
-            raise InputError(f"data.batch_size is {batch_size}; it is shared by {ranks} device(s), so it must be at least {ranks}.")
-        self.items, self.batch_size, self.seed, self.shuffle, self.rank, self.ranks = items, batch_size, seed, shuffle, rank, ranks
+            raise InputError(
+                f"data.batch_size is {batch_size}; it is shared by {ranks} device(s), so it must be at least {ranks}."
+            )
+        self.items, self.batch_size, self.seed, self.shuffle, self.rank, self.ranks = (
+            items,
+            batch_size,
+            seed,
+            shuffle,
+            rank,
+            ranks,
+        )
         self.epoch = 0
         self._given = 0
         self._resume = (0, 0)
@@ -48,10 +65,14 @@ class BatchOrder:
         # A generator does nothing until its first batch is asked for, which is after `set_epoch`.
         order = self.items
         if self.shuffle:
-            order = order[torch.from_numpy(generator(self.seed, "order", self.epoch).permutation(len(order)))]
+            order = order[
+                torch.from_numpy(generator(self.seed, "order", self.epoch).permutation(len(order)))
+            ]
         for number in range(self.start, len(self)):
             self._given = number + 1
-            yield order[number * self.batch_size : (number + 1) * self.batch_size][self.rank :: self.ranks]
+            yield order[number * self.batch_size : (number + 1) * self.batch_size][
+                self.rank :: self.ranks
+            ]
 
     def state_dict(self) -> dict[str, int]:
         return {"epoch": self.epoch, "given": self._given}

@@ -24,7 +24,9 @@ class Standardize:
         channels = (1, len(mean)) + (1,) * (stored.ndim - 2)
         self._mean = (torch.tensor(mean) * scale).reshape(channels).to(stored.device)
         self._factor = (1 / (torch.tensor(std) * scale)).reshape(channels).to(stored.device)
-        self._ready = stored.is_floating_point()  # floats are standardised once, bytes a batch at a time to save memory
+        self._ready = (
+            stored.is_floating_point()
+        )  # floats are standardised once, bytes a batch at a time to save memory
         changes = bool((self._mean != 0).any() or (self._factor != 1).any())
         self.stored = (stored - self._mean) * self._factor if self._ready and changes else stored
 
@@ -44,13 +46,23 @@ class CropFlip(Standardize):
     operation over a strided view of all crops (by numpy on the CPU, where it is six times as fast as torch's). The papers do not state the padding; 4 is the custom for 32 x 32 images.
     """
 
-    def __init__(self, stored: Tensor, mean: Sequence[float], std: Sequence[float], scale: float, seed: int, padding: int = 4):
+    def __init__(
+        self,
+        stored: Tensor,
+        mean: Sequence[float],
+        std: Sequence[float],
+        scale: float,
+        seed: int,
+        padding: int = 4,
+    ):
         super().__init__(stored, mean, std, scale)
         self._ready, self._seed, self._padding = False, seed, padding
         padded = F.pad(stored, (padding,) * 4)
         height, width = stored.shape[-2:]
         both = torch.stack([padded, padded.flip(-1)])
-        self._crops = both.unfold(3, height, 1).unfold(4, width, 1)  # [2, N, C, rows, columns, H, W], no copy
+        self._crops = both.unfold(3, height, 1).unfold(
+            4, width, 1
+        )  # [2, N, C, rows, columns, H, W], no copy
         self._draws: tuple[int, tuple[Tensor, ...]] = (-1, ())
 
     def __call__(self, index: Tensor, epoch: int) -> Tensor:
@@ -58,7 +70,9 @@ class CropFlip(Standardize):
             self._draws = epoch, self._draw(epoch)
         flip, row, column = (draw[index] for draw in self._draws[1])
         if self._crops.is_cuda:
-            return self._standardize(self._crops[flip, index.to(self._crops.device), :, row, column])
+            return self._standardize(
+                self._crops[flip, index.to(self._crops.device), :, row, column]
+            )
         crops = self._crops.numpy()[flip.numpy(), index.numpy(), :, row.numpy(), column.numpy()]
         return self._standardize(torch.from_numpy(crops))
 
@@ -78,7 +92,9 @@ class Moments(NamedTuple):
     def of(cls, seen: Tensor) -> "Moments":
         """Mean and standard deviation; a dimension that never varies is only shifted, so that it becomes 0 and stays finite."""
         varies = seen.amin(0) < seen.amax(0)
-        return cls(torch.where(varies, seen.mean(0), seen[0]), torch.where(varies, seen.std(0), 1.0))
+        return cls(
+            torch.where(varies, seen.mean(0), seen[0]), torch.where(varies, seen.std(0), 1.0)
+        )
 
     def __call__(self, values: Tensor) -> Tensor:
         """

@@ -17,8 +17,14 @@ class DatasetSummary:
     votes: VoteTable  # of the items with votes
     items: Any  # texts, images or numbers, of the same items: a list of texts, a Tensor, or a dataset of single inputs
     ids: pa.Array | None = None  # of the same items; None where row numbers are all there is
-    unvoted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))  # ids of items without votes
+    unvoted: pa.Array = field(
+        default_factory=lambda: pa.array([], pa.string())
+    )  # ids of items without votes
     annotations: Annotations | None = None  # where it is known who voted
-    repeated: np.ndarray = field(default_factory=lambda: np.empty(0, int))  # rows of votes by someone who had voted on the item before
-    splits: dict[str, np.ndarray] | None = None  # rows of train, val and test, where the files say so
+    repeated: np.ndarray = field(
+        default_factory=lambda: np.empty(0, int)
+    )  # rows of votes by someone who had voted on the item before
+    splits: dict[str, np.ndarray] | None = (
+        None  # rows of train, val and test, where the files say so
+    )
     form: str = "counts of votes"  # what the votes were read from, in words

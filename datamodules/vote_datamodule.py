@@ -29,14 +29,22 @@ from datamodules.votes.table import VoteTable
 class Corpus:
     """A dataset as it lies on disk, before any split or delivery."""
 
-    inputs: Tensor | Dataset[Tensor]  # [N, channels or features, ...] where it fits in memory, else a dataset of single inputs
+    inputs: (
+        Tensor | Dataset[Tensor]
+    )  # [N, channels or features, ...] where it fits in memory, else a dataset of single inputs
     votes: VoteTable
-    splits: dict[str, np.ndarray]  # row numbers of "train", "val" and "test"; val and test may be the same
-    mean: tuple[float, ...] = (0.0,)  # of each channel, on the scale from 0 to 1; for inputs in memory only
+    splits: dict[
+        str, np.ndarray
+    ]  # row numbers of "train", "val" and "test"; val and test may be the same
+    mean: tuple[float, ...] = (
+        0.0,
+    )  # of each channel, on the scale from 0 to 1; for inputs in memory only
     std: tuple[float, ...] = (1.0,)
     scale: float = 1.0  # the largest stored value: 255 for bytes
     augment: bool = False  # random crop and flip of training images; for inputs in memory only
-    items: dict[str, Any] | None = None  # the digest of the items themselves (`datamodules.fingerprint`), where inputs are made of them
+    items: dict[str, Any] | None = (
+        None  # the digest of the items themselves (`datamodules.fingerprint`), where inputs are made of them
+    )
 
 
 def check_name(name: Any) -> None:
@@ -84,7 +92,9 @@ class VoteDataModule(LightningDataModule, ABC):
         if batch_size < 1:
             raise InputError(f"data.batch_size is {batch_size}; it must be at least 1.")
         if votes_per_item is not None and votes_per_item < 1:
-            raise InputError(f"data.votes_per_item is {votes_per_item}; it must be 1 or more, or null for all votes.")
+            raise InputError(
+                f"data.votes_per_item is {votes_per_item}; it must be 1 or more, or null for all votes."
+            )
         self.delivery, self.votes_per_item, self.batch_size = delivery, votes_per_item, batch_size
         check_name(name)
         self.num_workers, self.seed = num_workers, seed
@@ -98,7 +108,9 @@ class VoteDataModule(LightningDataModule, ABC):
 
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
         """These items as people see them, for figures: texts, or images as bytes [n, 3, height, width]. Needs no setup."""
-        raise InputError(f"{type(self).__name__} has no texts or pictures to show; figures of single items are for datasets that have.")
+        raise InputError(
+            f"{type(self).__name__} has no texts or pictures to show; figures of single items are for datasets that have."
+        )
 
     @property
     def items_source(self) -> str:
@@ -132,7 +144,9 @@ class VoteDataModule(LightningDataModule, ABC):
                 f"there are {items} inputs but {corpus.votes.source} has {len(corpus.votes)} rows; they must be the same items."
             )
         if corpus.votes.num_classes != self.num_classes:
-            raise InputError(f"{corpus.votes.source} has {corpus.votes.num_classes} classes; this dataset has {self.num_classes}.")
+            raise InputError(
+                f"{corpus.votes.source} has {corpus.votes.num_classes} classes; this dataset has {self.num_classes}."
+            )
         for name, rows in corpus.splits.items():
             if len(rows) == 0:
                 raise InputError(f"the {name} split is empty; every split needs at least one item.")
@@ -162,7 +176,9 @@ class VoteDataModule(LightningDataModule, ABC):
         # Items that are blended with others need the whole global batch; `on_after_batch_transfer` takes this rank's share of the blends.
         whole = training and self.bound.blends
         rank, ranks = (trainer.global_rank, trainer.world_size) if trainer and not whole else (0, 1)
-        order = BatchOrder(torch.from_numpy(rows), batch_size or self.batch_size, self.seed, training, rank, ranks)
+        order = BatchOrder(
+            torch.from_numpy(rows), batch_size or self.batch_size, self.seed, training, rank, ranks
+        )
         corpus = self.corpus
         if isinstance(corpus.inputs, MemmapInputs):
             return TensorLoader(corpus.inputs, order)
@@ -170,7 +186,9 @@ class VoteDataModule(LightningDataModule, ABC):
             return WorkerLoader(corpus.inputs, order, self.num_workers)
         stored = corpus.inputs.to(trainer.strategy.root_device) if trainer else corpus.inputs
         if training and corpus.augment:
-            return TensorLoader(CropFlip(stored, corpus.mean, corpus.std, corpus.scale, self.seed), order)
+            return TensorLoader(
+                CropFlip(stored, corpus.mean, corpus.std, corpus.scale, self.seed), order
+            )
         return TensorLoader(Standardize(stored, corpus.mean, corpus.std, corpus.scale), order)
 
     def train_dataloader(self):
@@ -210,10 +228,16 @@ class VoteDataModule(LightningDataModule, ABC):
         """Further label sets of the same items that models can be judged by, besides the votes; short names, which become parts of metrics' names."""
         return {}
 
-    def evaluation_batches(self, rows: np.ndarray, device: torch.device | str = "cpu", batch_size: int | None = None) -> Iterator[Batch]:
+    def evaluation_batches(
+        self, rows: np.ndarray, device: torch.device | str = "cpu", batch_size: int | None = None
+    ) -> Iterator[Batch]:
         """These items as the network sees them, with annotator distributions, on a device: what probes look at. In a DDP run, this rank's share."""
         for inputs, index in self.loader(rows, training=False, batch_size=batch_size):
-            yield Batch(inputs.to(device), self.annotator_probs[index.to(self.annotator_probs.device)].to(device), index)
+            yield Batch(
+                inputs.to(device),
+                self.annotator_probs[index.to(self.annotator_probs.device)].to(device),
+                index,
+            )
 
     def high_disagreement_rows(self, split: str, quantile: float = 0.9) -> np.ndarray:
         """The split's items whose entropy reaches this quantile of the whole table: whether an item is one does not depend on the split."""
@@ -229,14 +253,18 @@ class VoteDataModule(LightningDataModule, ABC):
         """Attach targets in the main process, by index: no worker and no loader can hold a stale epoch."""
         inputs, index = batch
         if self.trainer is None or not self.trainer.training:
-            self.annotator_probs = self.annotator_probs.to(inputs.device)  # copies once, then does nothing
+            self.annotator_probs = self.annotator_probs.to(
+                inputs.device
+            )  # copies once, then does nothing
             return Batch(inputs, self.annotator_probs[index], index)
         epoch = self.trainer.current_epoch
         if self._epoch_targets[0] != epoch:
             self._epoch_targets = epoch, self.bound.targets(epoch).to(inputs.device)
         self.training_row = self.training_row.to(inputs.device)
         rows = self.training_row[index]
-        delivered = Batch(*self.bound.blend(inputs, self._epoch_targets[1][rows], rows, epoch), index)
+        delivered = Batch(
+            *self.bound.blend(inputs, self._epoch_targets[1][rows], rows, epoch), index
+        )
         if not self.bound.blends:
             return delivered
         share = slice(self.trainer.global_rank, None, self.trainer.world_size)

@@ -19,7 +19,9 @@ def build(entry: Any) -> Any:
     """
     if not isinstance(entry, dict) or "class_path" not in entry:
         return entry
-    return class_of(entry)(**{name: build(value) for name, value in entry.get("init_args", {}).items()})
+    return class_of(entry)(
+        **{name: build(value) for name, value in entry.get("init_args", {}).items()}
+    )
 
 
 def class_of(entry: dict[str, Any]) -> type:
@@ -46,14 +48,26 @@ def build_data(config: dict[str, Any]) -> VoteDataModule:
 def training_labels(config: dict[str, Any], data: VoteDataModule) -> VoteTable:
     """What a run labels all items with, from data that it may share with runs of other labels."""
     arguments = config["data"].get("init_args", {})
-    return data.training_votes(**{name: arguments.get(name) for name in data.pack_axes if name not in ("delivery", "votes_per_item")})
+    return data.training_votes(
+        **{
+            name: arguments.get(name)
+            for name in data.pack_axes
+            if name not in ("delivery", "votes_per_item")
+        }
+    )
 
 
 def build_classifier(config: dict[str, Any], data: VoteDataModule) -> AnnotatorClassifier:
     model = config["model"]
-    parts: dict[str, Any] = {name: _part(model, name) for name in ("network", "optimizer", "scheduler") if model.get(name)}
+    parts: dict[str, Any] = {
+        name: _part(model, name)
+        for name in ("network", "optimizer", "scheduler")
+        if model.get(name)
+    }
     options = {"monitor": model["monitor"], "channels_last": model.get("channels_last", False)}
-    return AnnotatorClassifier(data.input_shape, data.num_classes, seed=model["seed"], **options, **parts)
+    return AnnotatorClassifier(
+        data.input_shape, data.num_classes, seed=model["seed"], **options, **parts
+    )
 
 
 def _part(model: dict[str, Any], name: str) -> Any:

@@ -19,7 +19,9 @@ from core.errors import InputError
 class CheckpointFiles(TorchCheckpointIO):
     """How Lightning is to write a run's checkpoints. Of `last.ckpt`, from which a run is continued, the one before it stays beside it."""
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
+    ) -> None:
         write_checkpoint(Path(path), checkpoint, keep=Path(path).name == "last.ckpt")
 
     def load_checkpoint(self, path: str | Path, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -39,8 +41,12 @@ def _with_folder(value: Any, old: str, new: str) -> Any:
     {'dirpath': '/b/x', 'best_k_models': {'/b/x/best.ckpt': 0.5}, 'monitor': 'val/loss'}
     """
     if isinstance(value, dict):
-        return {_with_folder(key, old, new): _with_folder(part, old, new) for key, part in value.items()}
-    return new + value.removeprefix(old) if isinstance(value, str) and value.startswith(old) else value
+        return {
+            _with_folder(key, old, new): _with_folder(part, old, new) for key, part in value.items()
+        }
+    return (
+        new + value.removeprefix(old) if isinstance(value, str) and value.startswith(old) else value
+    )
 
 
 def write_checkpoint(path: Path, content: Any, keep: bool) -> None:
@@ -72,7 +78,9 @@ def read_checkpoint(path: Path) -> Any:
             raise zipfile.BadZipFile(altered)
         return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # torch, zipfile and pickle each raise their own
-        raise InputError(f"{path} is not a checkpoint that can be read; it was cut short, altered, or is another kind of file.") from error
+        raise InputError(
+            f"{path} is not a checkpoint that can be read; it was cut short, altered, or is another kind of file."
+        ) from error
 
 
 def newest_whole(path: Path) -> tuple[Path, Any] | None:

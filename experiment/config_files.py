@@ -35,9 +35,13 @@ def _read(path: Path) -> dict[str, Any]:
         content = read_plain(path)
     except (OSError, ValueError, yaml.YAMLError) as error:
         why = error if isinstance(error, NotPlain) else type(error).__name__
-        raise OptionError(f"{path} cannot be read as a config ({why}); it must be a YAML file of options.") from error
+        raise OptionError(
+            f"{path} cannot be read as a config ({why}); it must be a YAML file of options."
+        ) from error
     if not isinstance(content, dict):
-        raise OptionError(f"{path} holds no options; a config has entries such as data, model and trainer.")
+        raise OptionError(
+            f"{path} holds no options; a config has entries such as data, model and trainer."
+        )
     return content
 
 

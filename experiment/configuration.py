@@ -49,7 +49,15 @@ def resolve(options: list[str]) -> dict[str, Any]:
 def write_config(config: dict[str, Any], folder: Path) -> Path:
     """Keep a run's resolved config beside its results, in a form that the command line takes."""
     path = folder / "config.yaml"
-    plain = json.loads(json.dumps({key: value for key, value in config.items() if key not in ("ckpt_path", "weights_only")}))
+    plain = json.loads(
+        json.dumps(
+            {
+                key: value
+                for key, value in config.items()
+                if key not in ("ckpt_path", "weights_only")
+            }
+        )
+    )
     for linked in (plain["model"], plain["data"].get("init_args", {})):
         linked.pop("seed", None)
     write_atomically(path, yaml.safe_dump(plain, sort_keys=False))
@@ -58,8 +66,15 @@ def write_config(config: dict[str, Any], folder: Path) -> Path:
 
 def leaves(config: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
     """Every value of a nested config by its path. A class and its options are one value, so that they change together."""
-    if (isinstance(config, dict) and "class_path" not in config) or path in (("data",), ("data", "init_args")):
-        return {leaf: value for key, part in config.items() for leaf, value in leaves(part, (*path, key)).items()}
+    if (isinstance(config, dict) and "class_path" not in config) or path in (
+        ("data",),
+        ("data", "init_args"),
+    ):
+        return {
+            leaf: value
+            for key, part in config.items()
+            for leaf, value in leaves(part, (*path, key)).items()
+        }
     return {path: config}
 
 
@@ -67,7 +82,9 @@ def differences(base: dict[str, Any], changed: dict[str, Any]) -> dict[tuple[str
     """What has to be set in `base` to make it `changed`, and removed from it: another dataset has other options."""
     before, after = leaves(base), leaves(changed)
     removed = {path: REMOVED for path in before if path not in after}
-    return removed | {path: value for path, value in after.items() if path not in before or before[path] != value}
+    return removed | {
+        path: value for path, value in after.items() if path not in before or before[path] != value
+    }
 
 
 def with_changes(base: dict[str, Any], changes: dict[tuple[str, ...], Any]) -> dict[str, Any]:

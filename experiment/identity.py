@@ -21,10 +21,19 @@ def all_options(config: dict[str, Any]) -> dict[str, Any]:
     trainer, data = config.get("trainer", {}), config["data"]
     return {
         "seed": config.get("seed_everything"),
-        "data": {**data, "init_args": {name: value for name, value in data.get("init_args", {}).items() if name not in PLACES}},
+        "data": {
+            **data,
+            "init_args": {
+                name: value
+                for name, value in data.get("init_args", {}).items()
+                if name not in PLACES
+            },
+        },
         "model": {name: value for name, value in config["model"].items() if name != "seed"},
         "trainer": {name: trainer[name] for name in LEARNING if name in trainer},
-        "callbacks": [callback for callback in trainer.get("callbacks") or [] if changes_training(callback)],
+        "callbacks": [
+            callback for callback in trainer.get("callbacks") or [] if changes_training(callback)
+        ],
     }
 
 
@@ -48,18 +57,30 @@ def _entry(entry: dict[str, Any]) -> dict[str, Any]:
     """A class by its path, with those of its options that differ from their defaults."""
     arguments = entry.get("init_args") or {}
     defaults = defaults_of(entry["class_path"], arguments)
-    other = {name: value for name, value in arguments.items() if name not in defaults or defaults[name] != value}  # most are as they are
+    other = {
+        name: value
+        for name, value in arguments.items()
+        if name not in defaults or defaults[name] != value
+    }  # most are as they are
     result = {name: _value(value) for name, value in other.items()}
     return {
         **entry,
-        "init_args": {name: value for name, value in result.items() if name not in defaults or _value(defaults[name]) != value},
+        "init_args": {
+            name: value
+            for name, value in result.items()
+            if name not in defaults or _value(defaults[name]) != value
+        },
     }
 
 
 def _value(value: Any) -> Any:
     """A value as JSON has it, with one form for equal numbers and for equal classes."""
     if isinstance(value, dict):
-        return _entry(value) if "class_path" in value else {str(key): _value(part) for key, part in value.items()}
+        return (
+            _entry(value)
+            if "class_path" in value
+            else {str(key): _value(part) for key, part in value.items()}
+        )
     if isinstance(value, list | tuple):
         return [_value(part) for part in value]
     if isinstance(value, float) and value.is_integer():
@@ -84,7 +105,9 @@ def run_folder(runs: Path, config: dict[str, Any], name: str | None = None) -> P
     folder = runs / (name or run_name(config))
     if folder.is_dir():
         return folder
-    return next((runs / earlier for earlier in earlier_names(config) if (runs / earlier).is_dir()), folder)
+    return next(
+        (runs / earlier for earlier in earlier_names(config) if (runs / earlier).is_dir()), folder
+    )
 
 
 def earlier_names(config: dict[str, Any]) -> list[str]:
@@ -97,16 +120,29 @@ def _identity_0(config: dict[str, Any]) -> dict[str, Any]:
     trainer, data = config.get("trainer", {}), _known_0(config["data"])
     later = {"monitor": "val/soft_nll", "compile": False}
     model = {
-        name: _known_0(value) for name, value in config["model"].items() if name in snapshot(0)[MODEL] and later.get(name, ...) != value
+        name: _known_0(value)
+        for name, value in config["model"].items()
+        if name in snapshot(0)[MODEL] and later.get(name, ...) != value
     }
     callbacks = [_known_0(callback) for callback in trainer.get("callbacks") or []]
     places = ("root", "cache", "num_workers")
     return {
         "seed": config.get("seed_everything"),
-        "data": {**data, "init_args": {name: value for name, value in data.get("init_args", {}).items() if name not in places}},
+        "data": {
+            **data,
+            "init_args": {
+                name: value
+                for name, value in data.get("init_args", {}).items()
+                if name not in places
+            },
+        },
         "model": model,
         "trainer": {name: trainer.get(name) for name in LEARNING},
-        "callbacks": [callback for callback in callbacks if not str(callback.get("class_path", "")).startswith("callbacks.")],
+        "callbacks": [
+            callback
+            for callback in callbacks
+            if not str(callback.get("class_path", "")).startswith("callbacks.")
+        ],
     }
 
 
@@ -115,8 +151,14 @@ def _known_0(value: Any) -> Any:
     if not isinstance(value, dict) or "class_path" not in value or "init_args" not in value:
         return value
     known = snapshot(0).get(value["class_path"])
-    arguments = {name: _known_0(part) for name, part in value["init_args"].items() if known is None or name in known}
-    if value["init_args"] and not arguments:  # a class that had no options then was named without any
+    arguments = {
+        name: _known_0(part)
+        for name, part in value["init_args"].items()
+        if known is None or name in known
+    }
+    if (
+        value["init_args"] and not arguments
+    ):  # a class that had no options then was named without any
         return {name: part for name, part in value.items() if name != "init_args"}
     return {**value, "init_args": arguments}
 
@@ -132,5 +174,8 @@ def _readable(config: dict[str, Any], digest: str) -> str:
     arguments = config["data"].get("init_args", {})
     delivery = (arguments.get("delivery") or {}).get("class_path", "SoftLabels")
     votes = f"-k{arguments['votes_per_item']}" if arguments.get("votes_per_item") else ""
-    words = [arguments.get("name") or config["data"]["class_path"].rsplit(".")[-1], delivery.rsplit(".")[-1]]
+    words = [
+        arguments.get("name") or config["data"]["class_path"].rsplit(".")[-1],
+        delivery.rsplit(".")[-1],
+    ]
     return f"{'-'.join(words).lower()}{votes}-seed{config.get('seed_everything')}-{digest}"

@@ -55,7 +55,11 @@ def defaults_of(class_path: str, options: Any) -> dict[str, Any]:
     1.0
     """
     known = snapshot().get(class_path, {})
-    return known if all(option in known for option in options) else {**live_defaults(class_path), **known}
+    return (
+        known
+        if all(option in known for option in options)
+        else {**live_defaults(class_path), **known}
+    )
 
 
 @cache
@@ -65,11 +69,17 @@ def live_defaults(class_path: str) -> dict[str, Any]:
     parser = ArgumentParser(exit_on_error=False)
     parser.add_class_arguments(getattr(import_module(module), name), "of", fail_untyped=False)
     result = parser.get_defaults().as_dict().get("of") or {}
-    return {option: _plain(value) for option, value in result.items() if class_path != TRAINER or option in LEARNING}
+    return {
+        option: _plain(value)
+        for option, value in result.items()
+        if class_path != TRAINER or option in LEARNING
+    }
 
 
 def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value, default=lambda other: getattr(other, "__qualname__", None) or str(other)))
+    return json.loads(
+        json.dumps(value, default=lambda other: getattr(other, "__qualname__", None) or str(other))
+    )
 
 
 def known_classes() -> list[str]:
@@ -99,7 +109,11 @@ def known_classes() -> list[str]:
     ):
         public = getattr(module, "__all__", None) or vars(module)
         classes = {name: vars(module).get(name) for name in public if not name.startswith("_")}
-        result += [f"{module.__name__}.{name}" for name, kind in classes.items() if inspect.isclass(kind) and not inspect.isabstract(kind)]
+        result += [
+            f"{module.__name__}.{name}"
+            for name, kind in classes.items()
+            if inspect.isclass(kind) and not inspect.isabstract(kind)
+        ]
     return sorted(set(result))
 
 
@@ -107,7 +121,9 @@ def live_snapshot() -> dict[str, dict[str, Any]]:
     return {path: live_defaults(path) for path in known_classes()}
 
 
-def changed_defaults(committed: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
+def changed_defaults(
+    committed: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]
+) -> list[str]:
     """Options that are no longer what was committed, each in a sentence. One that is gone, or of a class that is gone, changes nothing.
 
     >>> changed_defaults({"a.B": {"x": 1, "y": 2}}, {"a.B": {"x": 1, "y": 3, "z": 4}, "a.C": {"x": 0}})
@@ -130,7 +146,10 @@ def main() -> None:
         raise InputError(
             f"{changed[0]} ({len(changed)} in all); raise SCHEMA in experiment/option_defaults.py, so that names change with it."
         )
-    merged = {name: {**live.get(name, {}), **committed.get(name, {})} for name in sorted(live.keys() | committed.keys())}
+    merged = {
+        name: {**live.get(name, {}), **committed.get(name, {})}
+        for name in sorted(live.keys() | committed.keys())
+    }
     path.write_text(json.dumps(merged, indent=1, sort_keys=True) + "\n")
 
 

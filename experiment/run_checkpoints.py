@@ -10,27 +10,50 @@ from lightning_modules.resuming import is_mid_epoch
 
 # What a checkpoint must hold to be tested, and to be continued from
 WEIGHTS = {"state_dict": dict, "pytorch-lightning_version": str}
-TRAINING = {"epoch": int, "global_step": int, "loops": dict, "optimizer_states": list, "lr_schedulers": list}
+TRAINING = {
+    "epoch": int,
+    "global_step": int,
+    "loops": dict,
+    "optimizer_states": list,
+    "lr_schedulers": list,
+}
 
 
 def check_checkpoint(path: Path, to_continue: bool = False, max_steps: int | None = None) -> None:
     """Find out before anything starts whether a checkpoint is there, whole and of the right kind; nothing in it can run code."""
     if not path.is_file():
-        raise InputError(f"there is no checkpoint {path}; run fit with the same options first, or name one with --ckpt_path.")
+        raise InputError(
+            f"there is no checkpoint {path}; run fit with the same options first, or name one with --ckpt_path."
+        )
     content = read_checkpoint(path)
     held = content if isinstance(content, dict) else {}
-    absent = [name for name, kind in (WEIGHTS | (TRAINING if to_continue else {})).items() if not isinstance(held.get(name), kind)]
+    absent = [
+        name
+        for name, kind in (WEIGHTS | (TRAINING if to_continue else {})).items()
+        if not isinstance(held.get(name), kind)
+    ]
     if absent:
-        what = "holds weights alone, which no training can continue from" if absent[0] in TRAINING else "is no checkpoint of a training"
+        what = (
+            "holds weights alone, which no training can continue from"
+            if absent[0] in TRAINING
+            else "is no checkpoint of a training"
+        )
         raise InputError(f"{path} {what}: it has no {absent[0]}; use one that fit wrote.")
-    if not all(isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in held["state_dict"].items()):
-        raise InputError(f"{path} has other things than tensors in its state_dict; use a checkpoint that fit wrote.")
+    if not all(
+        isinstance(name, str) and isinstance(value, torch.Tensor)
+        for name, value in held["state_dict"].items()
+    ):
+        raise InputError(
+            f"{path} has other things than tensors in its state_dict; use a checkpoint that fit wrote."
+        )
     if to_continue and is_mid_epoch(held, max_steps):
         raise InputError(
             f"{path} was made in mid-epoch, from where no training continues exactly; use one of an epoch's end, such as last.ckpt."
         )
     if not isinstance(held.get("val_loss"), float | None):
-        raise InputError(f"{path} has a val_loss that is no number; use a checkpoint that fit wrote.")
+        raise InputError(
+            f"{path} has a val_loss that is no number; use a checkpoint that fit wrote."
+        )
 
 
 def best_checkpoint(run_dir: Path) -> Path:
@@ -57,7 +80,9 @@ def checkpoint_to_continue(run_dir: Path, max_steps: int | None = None) -> Path 
         return None
     path, content = result
     why = ""
-    if is_mid_epoch(content, max_steps):  # as earlier versions made it when max_time was over; the best weights may be of the same moment
+    if is_mid_epoch(
+        content, max_steps
+    ):  # as earlier versions made it when max_time was over; the best weights may be of the same moment
         why = f"{path} was made in mid-epoch"
     elif "val_loss" in content and not is_whole(best):
         why = f"{best} cannot be read (absent, cut short or altered)"

@@ -31,9 +31,23 @@ from experiment.config_files import check_config, check_value
 from experiment.identity import all_options, run_folder, run_name
 from experiment.processes.ddp_launcher import wait_for_processes, watch_processes
 from experiment.processes.own_signals import keep_own_signals
-from experiment.run_checkpoints import best_checkpoint, check_checkpoint, checkpoint_to_continue, is_whole, run_files
+from experiment.run_checkpoints import (
+    best_checkpoint,
+    check_checkpoint,
+    checkpoint_to_continue,
+    is_whole,
+    run_files,
+)
 from experiment.steps_left import probes_of
-from experiment.training_end import how_it_ended, interrupted, is_best, refuse_clocks, several_processes, unfinished_in_words, why_preview
+from experiment.training_end import (
+    how_it_ended,
+    interrupted,
+    is_best,
+    refuse_clocks,
+    several_processes,
+    unfinished_in_words,
+    why_preview,
+)
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import Network
 
@@ -93,7 +107,10 @@ class PluralityCLI(LightningCLI):
         parser.link_arguments("seed_everything", "data.init_args.seed")
         parser.link_arguments("seed_everything", "model.seed")
         parser.add_argument(
-            "--preview", type=bool, default=False, help="Look at a run whose training has not ended; what is found is no result."
+            "--preview",
+            type=bool,
+            default=False,
+            help="Look at a run whose training has not ended; what is found is no result.",
         )
         # typing takes Optional[int | float] for whichever order of the two was first seen in a process: 1 batch would become 1.0, which means all.
         for action in parser._actions:
@@ -103,7 +120,9 @@ class PluralityCLI(LightningCLI):
     def _set_seed(self) -> None:
         seed = self.config[str(self.subcommand)].seed_everything
         if isinstance(seed, bool) or not 0 <= seed < 2**32:
-            raise InputError(f"seed_everything is {seed}; it must be a whole number from 0 to {2**32 - 1}, so that a run can be repeated.")
+            raise InputError(
+                f"seed_everything is {seed}; it must be a whole number from 0 to {2**32 - 1}, so that a run can be repeated."
+            )
         super()._set_seed()
 
     def _parse_ckpt_path(self) -> None:
@@ -124,7 +143,11 @@ class PluralityCLI(LightningCLI):
         self.training = self._finished_training()
         self.preview = why_preview(config, self.ckpt_path, self.run_dir, str(self.subcommand))
         if self.subcommand == "fit":
-            self.ckpt_path = None if self.preview or self.training else self._checkpoint_to_continue(config.trainer.max_steps)
+            self.ckpt_path = (
+                None
+                if self.preview or self.training
+                else self._checkpoint_to_continue(config.trainer.max_steps)
+            )
             return
         if self.ckpt_path is None or is_best(self.ckpt_path, self.run_dir):
             self._refuse_unfinished(wanted)
@@ -135,58 +158,98 @@ class PluralityCLI(LightningCLI):
 
     def _hold(self) -> None:
         """One command at a time works on a run. The first process holds it for all that train it together; a run that cannot be written needs no holding."""
-        if is_first_process() and self.subcommand in DOING and (self.subcommand == "fit" or is_writable(self.run_dir)):
-            self._held.enter_context(folder_lock(self.run_dir, DOING[str(self.subcommand)], wait=not several_processes()))
-            self._held.callback(remove_if_empty, self.run_dir)  # a command that was refused leaves nothing behind
+        if (
+            is_first_process()
+            and self.subcommand in DOING
+            and (self.subcommand == "fit" or is_writable(self.run_dir))
+        ):
+            self._held.enter_context(
+                folder_lock(self.run_dir, DOING[str(self.subcommand)], wait=not several_processes())
+            )
+            self._held.callback(
+                remove_if_empty, self.run_dir
+            )  # a command that was refused leaves nothing behind
 
     def _finished_training(self) -> TrainingRecord | None:
         """How the training ended, unless what it came to is gone."""
         record = read_training(self.run_dir)
-        return record if record and (record.diverged or is_whole(best_checkpoint(self.run_dir))) else None
+        return (
+            record
+            if record and (record.diverged or is_whole(best_checkpoint(self.run_dir)))
+            else None
+        )
 
     def _checkpoint_to_continue(self, max_steps: int) -> str | Path | None:
         if self.ckpt_path is not None:
             check_checkpoint(Path(self.ckpt_path), to_continue=True, max_steps=max_steps)
-            if Path(self.ckpt_path).resolve().parent != best_checkpoint(self.run_dir).resolve().parent:
+            if (
+                Path(self.ckpt_path).resolve().parent
+                != best_checkpoint(self.run_dir).resolve().parent
+            ):
                 raise InputError(
                     f"{self.ckpt_path} is of another run, whose epochs would count as those of {self.run_dir.name}; leave --ckpt_path out: fit continues by itself."
                 )
             return self.ckpt_path
         if is_first_process():
             remove_partial_files(*run_files(self.run_dir))
-            for stale in ("training.json", "results.json", "predictions.parquet"):  # of a model that is no longer there
+            for stale in (
+                "training.json",
+                "results.json",
+                "predictions.parquet",
+            ):  # of a model that is no longer there
                 (self.run_dir / stale).unlink(missing_ok=True)
-        for signalled in self.run_dir.glob("hpc_ckpt_*.ckpt"):  # Lightning's, of mid-epoch, from which a run would not continue exactly
+        for signalled in self.run_dir.glob(
+            "hpc_ckpt_*.ckpt"
+        ):  # Lightning's, of mid-epoch, from which a run would not continue exactly
             signalled.unlink(missing_ok=True)
         return checkpoint_to_continue(self.run_dir, max_steps)
 
     def _refuse_unfinished(self, wanted: bool) -> None:
         """Only a finished training has a result; another may be looked at, by an option that says so."""
-        if (self.training is not None and not self.training.diverged) or not best_checkpoint(self.run_dir).exists():
+        if (self.training is not None and not self.training.diverged) or not best_checkpoint(
+            self.run_dir
+        ).exists():
             return  # where there is nothing at all, that is what is said
-        how = unfinished_in_words(self.run_dir, self.training, self.config[str(self.subcommand)].trainer.max_epochs)
+        how = unfinished_in_words(
+            self.run_dir, self.training, self.config[str(self.subcommand)].trainer.max_epochs
+        )
         if not wanted:
-            raise InputError(f"{self.run_dir} {how}; to look at it all the same, add --preview true.")
+            raise InputError(
+                f"{self.run_dir} {how}; to look at it all the same, add --preview true."
+            )
         self.preview = self.preview or f"this run {how}"
 
     def _prepare_subcommand_kwargs(self, subcommand: str) -> dict[str, Any]:
         kwargs = super()._prepare_subcommand_kwargs(subcommand)
-        kwargs |= {"ckpt_path": self.ckpt_path, "weights_only": True}  # a checkpoint is data: nothing in it is ever executed
-        return {**kwargs, "verbose": False} if subcommand == "test" else kwargs  # `Results` prints the table
+        kwargs |= {
+            "ckpt_path": self.ckpt_path,
+            "weights_only": True,
+        }  # a checkpoint is data: nothing in it is ever executed
+        return (
+            {**kwargs, "verbose": False} if subcommand == "test" else kwargs
+        )  # `Results` prints the table
 
     def instantiate_trainer(self, **kwargs) -> Trainer:
         if self.subcommand != "fit" or self.preview:
             self.save_config_callback = None
         config = self.config[str(self.subcommand)]
         folder = best_checkpoint(self.run_dir).parent
-        checkpoints = {"dirpath": folder, "auto_insert_metric_name": False, "enable_version_counter": False}
+        checkpoints = {
+            "dirpath": folder,
+            "auto_insert_metric_name": False,
+            "enable_version_counter": False,
+        }
         probes = probes_of(config.as_dict())
         out = self._preview_folder() if self.preview else None
         self.trainer_defaults["callbacks"] = [
             ModelCheckpoint(filename="best", monitor="val/loss", **checkpoints),
             # whatever the rhythm of validation: only at an epoch's end is there nothing of it that a checkpoint does not hold
             ModelCheckpoint(filename="last", save_on_train_epoch_end=True, **checkpoints),
-            *([] if self.preview and self.subcommand == "fit" else [KnownData(all_options(config.as_dict()), self.run_dir)]),
+            *(
+                []
+                if self.preview and self.subcommand == "fit"
+                else [KnownData(all_options(config.as_dict()), self.run_dir)]
+            ),
             *([TimeLimit(config.trainer.max_time)] if config.trainer.max_time else []),
             History(),
             UncertaintyFigures(),
@@ -195,14 +258,20 @@ class PluralityCLI(LightningCLI):
         ]
         root = out if out and self.subcommand == "fit" else self.run_dir
         logger = TensorBoardLogger(out or self.run_dir, name="", version="")
-        trainer = super().instantiate_trainer(default_root_dir=root, logger=logger, max_time=None, **kwargs)
+        trainer = super().instantiate_trainer(
+            default_root_dir=root, logger=logger, max_time=None, **kwargs
+        )
         trainer.strategy.checkpoint_io = CheckpointFiles()
         watch_processes(trainer)
         keep_own_signals(trainer)
         return trainer
 
     def _preview_folder(self) -> Path:
-        return self.run_dir / "preview" if is_writable(self.run_dir) else Path("preview") / self.run_dir.name
+        return (
+            self.run_dir / "preview"
+            if is_writable(self.run_dir)
+            else Path("preview") / self.run_dir.name
+        )
 
     def fit(self, model: AnnotatorClassifier, **kwargs) -> None:
         """Train, unless this very run is already trained: nothing is done twice. How it ended is recorded last of all."""
@@ -231,7 +300,11 @@ class PluralityCLI(LightningCLI):
         if self.trainer.is_global_zero:
             write_training(self.run_dir, self.training)
         self.trainer.strategy.barrier()  # the other processes may be about to test what is finished only now
-        ended = f"diverged: {self.training.reason}" if self.training.diverged else f"best checkpoint: {best_checkpoint(self.run_dir)}"
+        ended = (
+            f"diverged: {self.training.reason}"
+            if self.training.diverged
+            else f"best checkpoint: {best_checkpoint(self.run_dir)}"
+        )
         self._print(f"{self.training.in_words()}; {ended}")
 
     def _print(self, sentence: str) -> None:
@@ -256,6 +329,10 @@ def make_cli(cli: type[PluralityCLI], args: list[str] | None) -> PluralityCLI:
         save_config_kwargs={"overwrite": True},
         parser_class=Parser,
         # probes differentiate in a test, which inference mode would forbid
-        trainer_defaults={"use_distributed_sampler": False, "log_every_n_steps": 1, "inference_mode": False},
+        trainer_defaults={
+            "use_distributed_sampler": False,
+            "log_every_n_steps": 1,
+            "inference_mode": False,
+        },
         args=args,
     )

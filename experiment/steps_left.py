@@ -31,5 +31,7 @@ def missing_probes(config: dict[str, Any], results: dict[str, Any]) -> list[dict
 
 def probes_of(config: dict[str, Any]) -> list[dict[str, Any]]:
     """The probes of a run, as plain data."""
-    listed = [callback for callback in config["trainer"].get("callbacks") or [] if is_probe(callback)]
+    listed = [
+        callback for callback in config["trainer"].get("callbacks") or [] if is_probe(callback)
+    ]
     return json.loads(json.dumps(listed, default=str))

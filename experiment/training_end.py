@@ -23,7 +23,9 @@ LIMITS = {"test": "limit_test_batches", "predict": "limit_predict_batches"}
 
 def how_it_ended(trainer: Trainer) -> TrainingRecord | None:
     """The record of a `trainer.fit` that returned; None where it stopped short of its plan and no rule of its own says why."""
-    epochs = next(callback.epochs for callback in trainer.callbacks if isinstance(callback, History))  # pyright: ignore[reportAttributeAccessIssue]
+    epochs = next(
+        callback.epochs for callback in trainer.callbacks if isinstance(callback, History)
+    )  # pyright: ignore[reportAttributeAccessIssue]
     planned_epochs = trainer.max_epochs if trainer.max_epochs not in (None, -1) else None
     planned_steps = trainer.max_steps if trainer.max_steps != -1 else None
     reason = divergence(epochs)
@@ -38,14 +40,28 @@ def how_it_ended(trainer: Trainer) -> TrainingRecord | None:
         if stopped_early(trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
         else None
     )
-    return TrainingRecord(ended, len(epochs), planned_epochs, trainer.global_step, planned_steps, reason) if ended else None
+    return (
+        TrainingRecord(
+            ended, len(epochs), planned_epochs, trainer.global_step, planned_steps, reason
+        )
+        if ended
+        else None
+    )
 
 
 def interrupted(stop: BaseException, trainer: Trainer) -> Interrupted:
     """The same interruption, with a line that says how far the training came."""
-    why, code = (str(stop), stop.code) if isinstance(stop, Interrupted) else ("ended by SIGTERM", CODES[signal.SIGTERM])
+    why, code = (
+        (str(stop), stop.code)
+        if isinstance(stop, Interrupted)
+        else ("ended by SIGTERM", CODES[signal.SIGTERM])
+    )
     steps = trainer.max_epochs in (None, -1)
-    done = f"step {trainer.global_step} of {trainer.max_steps}" if steps else f"epoch {trainer.current_epoch} of {trainer.max_epochs}"
+    done = (
+        f"step {trainer.global_step} of {trainer.max_steps}"
+        if steps
+        else f"epoch {trainer.current_epoch} of {trainer.max_epochs}"
+    )
     return Interrupted(f"{why} at {done}; the same command continues.", code)
 
 
@@ -81,9 +97,18 @@ def leaves_items_out(trainer: Any, commands: Iterable[str]) -> str:
     """
     if trainer.get("fast_dev_run"):
         return "trainer.fast_dev_run looks at a batch or two"
-    limits = {LIMITS[command]: trainer.get(LIMITS[command]) for command in commands if command in LIMITS}
+    limits = {
+        LIMITS[command]: trainer.get(LIMITS[command]) for command in commands if command in LIMITS
+    }
     # 1 is one batch, 1.0 all of them
-    return next((f"trainer.{name} leaves items out" for name, limit in limits.items() if not _is_all(limit)), "")
+    return next(
+        (
+            f"trainer.{name} leaves items out"
+            for name, limit in limits.items()
+            if not _is_all(limit)
+        ),
+        "",
+    )
 
 
 def _is_all(limit: int | float | None) -> bool:

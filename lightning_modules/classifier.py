@@ -58,18 +58,27 @@ class AnnotatorClassifier(LightningModule):
                 of the plain network. It needs a C++ compiler.
         """
         super().__init__()
-        with torch.random.fork_rng(devices=[]):  # initial weights depend on the seed alone, not on what was drawn before
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # initial weights depend on the seed alone, not on what was drawn before
             torch.manual_seed(seed)
             self.network = network(input_shape, num_classes)
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
         self.network.to(memory_format=self.memory_format)
         # A function and no module, so that the network remains the one owner of its weights and checkpoints keep their names.
         self.compiled = torch.compile(self.network.forward) if compile else None
-        self.optimizer, self.scheduler, self.seed, self.monitor = optimizer, scheduler, seed, monitor
+        self.optimizer, self.scheduler, self.seed, self.monitor = (
+            optimizer,
+            scheduler,
+            seed,
+            monitor,
+        )
         self.val_loss: float | None = None  # of the checkpoint that was loaded
         self.had_stopped = False  # the run whose checkpoint was loaded, and its latest scores
         self.known_scores: dict[str, Tensor] = {}
-        self._plateau_score: Tensor | None = None  # of the latest validation, until plateaus have seen it
+        self._plateau_score: Tensor | None = (
+            None  # of the latest validation, until plateaus have seen it
+        )
         self.val_metrics, self.test_metrics = mean_metrics("val/"), every_metric("test/")
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -81,22 +90,32 @@ class AnnotatorClassifier(LightningModule):
         return inputs.to(self.dtype, memory_format=self.memory_format)
 
     def on_fit_start(self) -> None:
-        if self.compiled and not any(shutil.which(name) for name in (os.environ.get("CXX", "g++"), "clang++")):
+        if self.compiled and not any(
+            shutil.which(name) for name in (os.environ.get("CXX", "g++"), "clang++")
+        ):
             raise InputError(
                 "model.compile needs a C++ compiler, and there is neither g++ nor clang++ here; install one, name it in CXX, or leave compile out."
             )
 
     def on_train_batch_start(self, batch, batch_idx: int) -> None:
         # Dropout, too, is a function of (seed, step, rank), so that an interrupted run continues exactly.
-        seed = int(generator(self.seed, "dropout", self.global_step, self.global_rank).integers(2**63))
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed would cost a fifth of a small network's step
+        seed = int(
+            generator(self.seed, "dropout", self.global_step, self.global_rank).integers(2**63)
+        )
+        torch.default_generator.manual_seed(
+            seed
+        )  # torch.manual_seed would cost a fifth of a small network's step
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
 
     def training_step(self, batch, batch_idx: int) -> Tensor:
-        reduction = "mean" if len(batch.inputs) else "sum"  # the mean of no items would not be a number
+        reduction = (
+            "mean" if len(batch.inputs) else "sum"
+        )  # the mean of no items would not be a number
         loss = F.cross_entropy(self(batch.inputs), batch.targets, reduction=reduction)
-        items: Any = float(len(batch.inputs))  # Lightning averages these numbers over ranks, and would cut half an int off
+        items: Any = float(
+            len(batch.inputs)
+        )  # Lightning averages these numbers over ranks, and would cut half an int off
         self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=items, sync_dist=True)
         return loss * self._share_of_global_batch(items)
 
@@ -104,7 +123,9 @@ class AnnotatorClassifier(LightningModule):
         """DDP averages over ranks as if their batches were of one size; this weight makes it the average over items."""
         if self.trainer.world_size == 1:
             return 1.0
-        total = self.trainer.strategy.reduce(torch.tensor(items, device=self.device), reduce_op="sum")
+        total = self.trainer.strategy.reduce(
+            torch.tensor(items, device=self.device), reduce_op="sum"
+        )
         return items * self.trainer.world_size / total
 
     def predict(self, batch) -> Prediction:
@@ -156,7 +177,11 @@ class AnnotatorClassifier(LightningModule):
         self.trainer.should_stop |= self._has_diverged()  # nothing comes after that, as in a pack
 
     def _has_diverged(self) -> bool:
-        losses = [self.trainer.callback_metrics[name] for name in ("train/loss", "val/loss") if name in self.trainer.callback_metrics]
+        losses = [
+            self.trainer.callback_metrics[name]
+            for name in ("train/loss", "val/loss")
+            if name in self.trainer.callback_metrics
+        ]
         return not all(loss.isfinite() for loss in losses)
 
     def lr_scheduler_step(self, scheduler, metric: Any) -> None:
@@ -166,12 +191,14 @@ class AnnotatorClassifier(LightningModule):
     def on_train_start(self) -> None:
         """Mend what Lightning forgets of a run that is continued from the end of an epoch."""
         self._check_same_start()
-        self.trainer.should_stop |= self.had_stopped  # early stopping had spoken: without this it would train for an epoch more
-        self.trainer.callback_metrics.update(self.known_scores)  # for who looks at them after an epoch without validation
+        self.trainer.should_stop |= (
+            self.had_stopped
+        )  # early stopping had spoken: without this it would train for an epoch more
+        self.trainer.callback_metrics.update(
+            self.known_scores
+        )  # for who looks at them after an epoch without validation
         loop = self.trainer.fit_loop
-        if (
-            loop.restarted_on_epoch_end
-        ):  # only with max_steps: it would go through that epoch's end once more, and count the next epoch as the same
+        if loop.restarted_on_epoch_end:  # only with max_steps: it would go through that epoch's end once more, and count the next epoch as the same
             loop.epoch_progress.increment_completed()
             loop._restarting = loop.epoch_loop.restarting = False
             loop.reset_restart_stage()
@@ -186,8 +213,13 @@ class AnnotatorClassifier(LightningModule):
             )
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        by_rule = self.trainer.should_stop and (stopped_early(self.trainer.callbacks) or self._has_diverged())  # pyright: ignore[reportAttributeAccessIssue]
-        checkpoint |= {"stopped_by_rule": by_rule, "known_scores": dict(self.trainer.callback_metrics)}
+        by_rule = self.trainer.should_stop and (
+            stopped_early(self.trainer.callbacks) or self._has_diverged()
+        )  # pyright: ignore[reportAttributeAccessIssue]
+        checkpoint |= {
+            "stopped_by_rule": by_rule,
+            "known_scores": dict(self.trainer.callback_metrics),
+        }
         if "val/loss" in self.trainer.callback_metrics:
             checkpoint["val_loss"] = self.trainer.callback_metrics["val/loss"].item()
 
@@ -196,10 +228,15 @@ class AnnotatorClassifier(LightningModule):
         if self._trainer is not None and self._trainer.precision == "64-true":
             self.double()  # Lightning does so only after it has loaded the weights, which would round them to single precision
         self.val_loss = checkpoint.get("val_loss")
-        self.had_stopped, self.known_scores = had_stopped(checkpoint), checkpoint.get("known_scores", {})
+        self.had_stopped, self.known_scores = (
+            had_stopped(checkpoint),
+            checkpoint.get("known_scores", {}),
+        )
         here = {name: tuple(value.shape) for name, value in self.state_dict().items()}
         there = {name: tuple(value.shape) for name, value in checkpoint["state_dict"].items()}
-        differing = sorted(name for name in here.keys() | there.keys() if here.get(name) != there.get(name))
+        differing = sorted(
+            name for name in here.keys() | there.keys() if here.get(name) != there.get(name)
+        )
         if differing:
             name = differing[0]
             raise InputError(

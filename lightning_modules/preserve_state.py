@@ -21,7 +21,9 @@ def preserve_state(module: nn.Module) -> Iterator[None]:
     True
     """
     modes = [(part, part.training) for part in module.modules()]
-    gradients = [(parameter, parameter.grad, parameter.requires_grad) for parameter in module.parameters()]
+    gradients = [
+        (parameter, parameter.grad, parameter.requires_grad) for parameter in module.parameters()
+    ]
     devices = sorted({tensor.device.index or 0 for tensor in module.parameters() if tensor.is_cuda})
     python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices), torch.inference_mode(False), torch.enable_grad():

@@ -13,7 +13,11 @@ def stopped_early(callbacks: Iterable[Any]) -> bool:
     >>> stopped_early([EarlyStopping("val/loss")])
     False
     """
-    return any(isinstance(rule, EarlyStopping) and rule.stopping_reason is not EarlyStoppingReason.NOT_STOPPED for rule in callbacks)
+    return any(
+        isinstance(rule, EarlyStopping)
+        and rule.stopping_reason is not EarlyStoppingReason.NOT_STOPPED
+        for rule in callbacks
+    )
 
 
 def had_stopped(checkpoint: dict[str, Any]) -> bool:
@@ -27,7 +31,11 @@ def had_stopped(checkpoint: dict[str, Any]) -> bool:
     if "stopped_by_rule" in checkpoint:
         return checkpoint["stopped_by_rule"] is True
     states = checkpoint.get("callbacks") or {}
-    spoken = (state.get("stopped_epoch", 0) > 0 for name, state in states.items() if name.startswith("EarlyStopping"))
+    spoken = (
+        state.get("stopped_epoch", 0) > 0
+        for name, state in states.items()
+        if name.startswith("EarlyStopping")
+    )
     return checkpoint.get("had_stopped") is True and any(spoken)
 
 
@@ -35,4 +43,6 @@ def is_mid_epoch(checkpoint: dict[str, Any], max_steps: int | None = None) -> bo
     """Whether a part of an epoch would be missing, or done twice, in a training that is continued from this checkpoint."""
     progress = checkpoint.get("loops", {}).get("fit_loop", {}).get("epoch_loop.batch_progress", {})
     all_steps = max_steps is not None and 0 <= max_steps <= checkpoint.get("global_step", 0)
-    return progress.get("is_last_batch") is not True and not had_stopped(checkpoint) and not all_steps
+    return (
+        progress.get("is_last_batch") is not True and not had_stopped(checkpoint) and not all_steps
+    )

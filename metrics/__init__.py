@@ -37,7 +37,13 @@ __all__ = [
 
 def mean_metrics(prefix: str) -> MetricCollection:
     """The cheap ones, for every epoch. Where a training diverges its predictions are NaN, and so are these scores: an error would hide why it ended."""
-    kinds = {"soft_nll": SoftNLL, "hard_nll": HardNLL, "kl": KLDivergence, "soft_brier": SoftBrier, "accuracy": HardAccuracy}
+    kinds = {
+        "soft_nll": SoftNLL,
+        "hard_nll": HardNLL,
+        "kl": KLDivergence,
+        "soft_brier": SoftBrier,
+        "accuracy": HardAccuracy,
+    }
     return ScoreCollection({name: kind(nan_ok=True) for name, kind in kinds.items()}, prefix)
 
 
@@ -76,6 +82,9 @@ def every_score(probs: Values, target_probs: Values) -> dict[str, float]:
         "ece_annotators": functional.equal_mass_ece(*given, against="annotators"),
         "smooth_ece": functional.smooth_ece(*given),
         "smooth_ece_annotators": functional.smooth_ece(*given, against="annotators"),
-        **{f"brier_{name}": part for name, part in functional.brier_decomposition(*given)._asdict().items()},
+        **{
+            f"brier_{name}": part
+            for name, part in functional.brier_decomposition(*given)._asdict().items()
+        },
     }
     return {name: float(value) for name, value in scores.items()}

@@ -24,14 +24,14 @@ class DataMap(NamedTuple):
     """Item by item, over the epochs of one run or of several."""
 
     confidence: np.ndarray  # mean probability of the target class: the likeliest of the labels that the model is trained on
-    variability: np.ndarray  # its standard deviation (divided by the number of epochs, as its authors do)
+    variability: (
+        np.ndarray
+    )  # its standard deviation (divided by the number of epochs, as its authors do)
     expected_confidence: np.ndarray  # the same of the probability that the model gives, on average, to the class that an annotator chose
     expected_variability: np.ndarray
     correctness: np.ndarray  # share of epochs in which the target class is predicted
     forgetting_events: np.ndarray  # times it was predicted correctly and wrongly an epoch later (Toneva et al. 2019); mean over runs
-    between_runs: (
-        np.ndarray
-    )  # standard deviation over runs of their confidences; its square is the part of variability² that no epoch explains
+    between_runs: np.ndarray  # standard deviation over runs of their confidences; its square is the part of variability² that no epoch explains
 
 
 def item_values(probs: Values, annotators: Values, target_class: Values) -> Tensor:
@@ -45,8 +45,14 @@ def item_values(probs: Values, annotators: Values, target_class: Values) -> Tens
     model, annotator_probs = distributions_of_items({"probs": probs, "annotators": annotators})
     target = as_tensor(target_class, "target_class").to(model.device)
     classes, items = model.shape[-1], model.shape[:-1]
-    if target.is_floating_point() or target.shape != items[len(items) - target.ndim :] or not ((target >= 0) & (target < classes)).all():
-        raise InputError(f"target_class must hold whole numbers from 0 to {classes - 1}, one for each item of probs.")
+    if (
+        target.is_floating_point()
+        or target.shape != items[len(items) - target.ndim :]
+        or not ((target >= 0) & (target < classes)).all()
+    ):
+        raise InputError(
+            f"target_class must hold whole numbers from 0 to {classes - 1}, one for each item of probs."
+        )
     return per_item.map_values(model, annotator_probs, target.long())
 
 
@@ -59,18 +65,26 @@ def data_map(runs: Sequence[np.ndarray], last: int | None = None) -> DataMap:
     (0.5, 0.245, 1.0)
     """
     if last is not None and last < 1:
-        raise InputError(f"the number of last epochs of a data map is {last}; it must be 1 or more, or null for all epochs.")
+        raise InputError(
+            f"the number of last epochs of a data map is {last}; it must be 1 or more, or null for all epochs."
+        )
     lengths = {len(run) for run in runs}
     if min(lengths, default=0) < (last or 1):
-        raise InputError(f"a record holds {min(lengths, default=0)} epoch(s); a data map of the last {last or 1} needs as many.")
+        raise InputError(
+            f"a record holds {min(lengths, default=0)} epoch(s); a data map of the last {last or 1} needs as many."
+        )
     if last is None and len(lengths) > 1:
-        raise InputError(f"runs of {sorted(lengths)} epochs have no common map of all epochs; ask for the last ones of each.")
+        raise InputError(
+            f"runs of {sorted(lengths)} epochs have no common map of all epochs; ask for the last ones of each."
+        )
     windows = [run[-last:] if last else run for run in runs]
     rows = [epoch for window in windows for epoch in window]
     confidence, variability = _mean_and_deviation(rows, TARGET)
     expected_confidence, expected_variability = _mean_and_deviation(rows, EXPECTED)
     of_runs = [_sum(epoch[TARGET] for epoch in window) / len(window) for window in windows]
-    forgotten = _sum(before[CORRECT] > after[CORRECT] for window in windows for before, after in pairwise(window))
+    forgotten = _sum(
+        before[CORRECT] > after[CORRECT] for window in windows for before, after in pairwise(window)
+    )
     return DataMap(
         confidence,
         variability,
@@ -82,7 +96,9 @@ def data_map(runs: Sequence[np.ndarray], last: int | None = None) -> DataMap:
     )
 
 
-def map_across_runs(items: Sequence[np.ndarray], runs: Sequence[np.ndarray], last: int | None = None) -> tuple[np.ndarray, DataMap]:
+def map_across_runs(
+    items: Sequence[np.ndarray], runs: Sequence[np.ndarray], last: int | None = None
+) -> tuple[np.ndarray, DataMap]:
     """The items that all runs have, and their common map; `items` holds the item numbers of each record, in ascending order.
 
     >>> one, other = (np.full((2, 3, 2), value) for value in (0.25, 0.75))
@@ -109,7 +125,10 @@ def uncertainty_correlations(result: DataMap, uncertainty: np.ndarray) -> dict[s
     """Spearman's correlation over items between human uncertainty and each coordinate of the map; NaN where either is the same for all items."""
     annotator_probs = torch.from_numpy(np.asarray(uncertainty, dtype=np.float64))
     values = {name: torch.from_numpy(getattr(result, name)) for name in CORRELATED}
-    return {f"{name}_spearman": functional.correlation(value, annotator_probs, "spearman").item() for name, value in values.items()}
+    return {
+        f"{name}_spearman": functional.correlation(value, annotator_probs, "spearman").item()
+        for name, value in values.items()
+    }
 
 
 def _mean_and_deviation(epochs: Sequence[np.ndarray], row: int) -> tuple[np.ndarray, np.ndarray]:

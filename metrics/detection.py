@@ -21,7 +21,10 @@ def auroc(inside: Values, outside: Values) -> Tensor:
     0.5
     """
     known, foreign = _scores("inside", inside).sort().values, _scores("outside", outside)
-    below, not_above = torch.searchsorted(known, foreign), torch.searchsorted(known, foreign, right=True)
+    below, not_above = (
+        torch.searchsorted(known, foreign),
+        torch.searchsorted(known, foreign, right=True),
+    )
     return (below + not_above).double().mean() / (2 * len(known))
 
 
@@ -34,7 +37,10 @@ def aupr(inside: Values, outside: Values) -> Tensor:
     >>> aupr(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2.5, 4.0])).item()  # (1/1 + 2/3) / 2
     0.8333333333333333
     """
-    known, foreign = _scores("inside", inside).sort().values, _scores("outside", outside).sort().values
+    known, foreign = (
+        _scores("inside", inside).sort().values,
+        _scores("outside", outside).sort().values,
+    )
     result = len(foreign) - torch.searchsorted(foreign, foreign)
     false_alarms = len(known) - torch.searchsorted(known, foreign)
     return (result.double() / (result + false_alarms)).mean()
@@ -58,7 +64,9 @@ def fpr95(inside: Values, outside: Values) -> Tensor:
 def _scores(name: str, values: Values) -> Tensor:
     scores = as_double(values, name)
     if scores.ndim != 1 or not len(scores):
-        raise InputError(f"{name} has shape {list(scores.shape)}; it must be a vector of at least one score.")
+        raise InputError(
+            f"{name} has shape {list(scores.shape)}; it must be a vector of at least one score."
+        )
     finite = scores.isfinite()
     if not finite.all():
         raise InputError(

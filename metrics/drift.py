@@ -10,7 +10,9 @@ from metrics import per_item
 from metrics.inputs import Values, distributions_of_items
 
 
-def prediction_drift(before: Values, now: Values, strata: Mapping[str, Tensor | np.ndarray]) -> dict[str, float]:
+def prediction_drift(
+    before: Values, now: Values, strata: Mapping[str, Tensor | np.ndarray]
+) -> dict[str, float]:
     """Mean Jensen-Shannon divergence (nats) between two tables of predictions, by stratum; a stratum is a mask of items.
 
     A stratum without items has no mean and is left out; that of a model that diverged, whose predictions are NaN, is NaN.

@@ -128,7 +128,9 @@ def _mean_ranks(values: Tensor) -> Tensor:
     return (size.cumsum(0) - (size - 1) / 2)[group]
 
 
-def confidence_and_outcome(probs: Values, target_probs: Values, against: Outcome = "majority") -> tuple[Tensor, Tensor]:
+def confidence_and_outcome(
+    probs: Values, target_probs: Values, against: Outcome = "majority"
+) -> tuple[Tensor, Tensor]:
     """The top predicted probability of each item and what it should equal on average.
 
     Against the majority the outcome is 1 or 0 (the usual convention, by which a model that repeats people exactly is *not* calibrated wherever they
@@ -141,7 +143,9 @@ def confidence_and_outcome(probs: Values, target_probs: Values, against: Outcome
     return confidence, annotator_probs.double().gather(-1, predicted[:, None])[:, 0]
 
 
-def equal_mass_ece(probs: Values, target_probs: Values, bins: int = 15, against: Outcome = "majority") -> Tensor:
+def equal_mass_ece(
+    probs: Values, target_probs: Values, bins: int = 15, against: Outcome = "majority"
+) -> Tensor:
     """Expected calibration error of the top class over bins that hold equally many items. The papers do not state their number of bins."""
     return binned_gap(*confidence_and_outcome(probs, target_probs, against), bins)
 
@@ -153,14 +157,19 @@ def binned_gap(confidence: Values, outcome: Values, bins: int) -> Tensor:
     0.1...
     """
     confidence, order = as_double(confidence).sort(stable=True)
-    gap = confidence - _mean_over_ties(confidence[:, None], as_double(outcome)[order][:, None])[:, 0]
+    gap = (
+        confidence - _mean_over_ties(confidence[:, None], as_double(outcome)[order][:, None])[:, 0]
+    )
     return _sum_by(_equal_mass_bins(len(gap), bins), gap, bins).abs().sum() / len(gap)
 
 
 def smooth_ece(probs: Values, target_probs: Values, against: Outcome = "majority") -> Tensor:
     """Smooth calibration error of the top class (Blasiok and Nakkiran 2023), by its authors' relplot: no bins to choose."""
     confidence, outcome = confidence_and_outcome(probs, target_probs, against)
-    return torch.as_tensor(relplot.smECE(confidence.detach().cpu().numpy(), outcome.detach().cpu().numpy()), dtype=torch.float64)
+    return torch.as_tensor(
+        relplot.smECE(confidence.detach().cpu().numpy(), outcome.detach().cpu().numpy()),
+        dtype=torch.float64,
+    )
 
 
 class BrierParts(NamedTuple):
@@ -190,7 +199,9 @@ def brier_decomposition(probs: Values, target_probs: Values, bins: int = 15) -> 
     items = len(forecast)
     bin_of = _equal_mass_bins(items, bins).to(forecast.device)
     size = _sum_by(bin_of, torch.ones_like(forecast), bins)
-    mean_forecast, mean_outcome = (_sum_by(bin_of, values, bins) / size.clamp_min(1) for values in (forecast, outcome))
+    mean_forecast, mean_outcome = (
+        _sum_by(bin_of, values, bins) / size.clamp_min(1) for values in (forecast, outcome)
+    )
     reliability = (size * (mean_forecast - mean_outcome).square()).sum() / items
     between = (size * (mean_outcome - base_rate).square()).sum() / items
     forecast_rest, outcome_rest = forecast - mean_forecast[bin_of], outcome - mean_outcome[bin_of]
@@ -204,7 +215,9 @@ def _mean_over_ties(forecast: Tensor, outcome: Tensor) -> Tensor:
     step[1:] = forecast[1:] != forecast[:-1]
     group = step.cumsum(0) - 1
     shape = (int(group.max()) + 1, forecast.shape[1])
-    total = torch.zeros(shape, dtype=torch.float64, device=forecast.device).scatter_add_(0, group, outcome)
+    total = torch.zeros(shape, dtype=torch.float64, device=forecast.device).scatter_add_(
+        0, group, outcome
+    )
     size = torch.zeros_like(total).scatter_add_(0, group, torch.ones_like(outcome))
     return (total / size.clamp_min(1)).gather(0, group)
 
@@ -215,6 +228,6 @@ def _equal_mass_bins(items: int, bins: int) -> Tensor:
 
 
 def _sum_by(bin_of: Tensor, values: Tensor, bins: int) -> Tensor:
-    return torch.zeros(bins, *values.shape[1:], dtype=torch.float64, device=values.device).index_add_(
-        0, bin_of.to(values.device), values.double()
-    )
+    return torch.zeros(
+        bins, *values.shape[1:], dtype=torch.float64, device=values.device
+    ).index_add_(0, bin_of.to(values.device), values.double())

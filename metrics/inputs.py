@@ -36,10 +36,14 @@ def as_tensor(values: Values, name: str = "the input") -> Tensor:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise InputError(f"{name} has rows of different lengths; every row needs one number per class.") from None
+        raise InputError(
+            f"{name} has rows of different lengths; every row needs one number per class."
+        ) from None
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} holds {array.dtype} values; they must be real numbers.")
-    return torch.from_numpy(array.astype(np.float64 if array.dtype.kind == "f" else np.int64, order="C"))
+    return torch.from_numpy(
+        array.astype(np.float64 if array.dtype.kind == "f" else np.int64, order="C")
+    )
 
 
 def as_double(values: Values, name: str = "the input") -> Tensor:
@@ -48,19 +52,30 @@ def as_double(values: Values, name: str = "the input") -> Tensor:
 
 def as_floats(given: Mapping[str, Values], device: torch.device | None = None) -> list[Tensor]:
     """All as floating point tensors. Only what is no tensor yet is brought to the device, or to that of the others."""
-    device = device or next((values.device for values in given.values() if isinstance(values, Tensor)), None)
-    tensors = [as_tensor(v, name) if isinstance(v, Tensor) else as_tensor(v, name).to(device) for name, v in given.items()]
+    device = device or next(
+        (values.device for values in given.values() if isinstance(values, Tensor)), None
+    )
+    tensors = [
+        as_tensor(v, name) if isinstance(v, Tensor) else as_tensor(v, name).to(device)
+        for name, v in given.items()
+    ]
     return [tensor if tensor.is_floating_point() else tensor.double() for tensor in tensors]
 
 
-def as_tables(probs: Values, target_probs: Values, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+def as_tables(
+    probs: Values, target_probs: Values, device: torch.device | None = None
+) -> tuple[Tensor, Tensor]:
     """Both as floating point tables of one shape [N, K]."""
     model, annotator_probs = as_floats(dict(zip(NAMES, (probs, target_probs), strict=True)), device)
     for name, table in zip(NAMES, (model, annotator_probs), strict=True):
         if table.ndim != 2 or table.shape[1] < 2:
-            raise InputError(f"{name} has shape {list(table.shape)}; it must be a table [items, classes] of two classes or more.")
+            raise InputError(
+                f"{name} has shape {list(table.shape)}; it must be a table [items, classes] of two classes or more."
+            )
     if model.shape != annotator_probs.shape:
-        shapes = f"probs has shape {list(model.shape)} and target_probs {list(annotator_probs.shape)}"
+        shapes = (
+            f"probs has shape {list(model.shape)} and target_probs {list(annotator_probs.shape)}"
+        )
         raise InputError(f"{shapes}; both must have the same items and classes.")
     return model, annotator_probs
 
@@ -78,10 +93,15 @@ def distributions_of_items(given: Mapping[str, Values], nan_ok: bool = False) ->
     tensors = as_floats(given)
     for name, tensor in zip(given, tensors, strict=True):
         if tensor.ndim == 0 or tensor.shape[-1] < 2:
-            raise InputError(f"{name} has shape {list(tensor.shape)}; its last dimension must hold two classes or more.")
+            raise InputError(
+                f"{name} has shape {list(tensor.shape)}; its last dimension must hold two classes or more."
+            )
     largest = max((tensor.shape for tensor in tensors), key=len)
     if any(tensor.shape != largest[len(largest) - tensor.ndim :] for tensor in tensors):
-        shapes = " and ".join(f"{name} of shape {list(tensor.shape)}" for name, tensor in zip(given, tensors, strict=True))
+        shapes = " and ".join(
+            f"{name} of shape {list(tensor.shape)}"
+            for name, tensor in zip(given, tensors, strict=True)
+        )
         raise InputError(
             f"{shapes} do not fit together; they must have the same items and classes, and one of them may have more dimensions in front."
         )
@@ -140,11 +160,15 @@ def _refuse(name: str, result: Sequence[float], where: str) -> None:
         raise InputError(f"{name} has values that are not finite numbers{where}; {RIGHT}.")
     off = least < -TOLERANCE or most > TOLERANCE
     if lowest < 0 and off:
-        raise InputError(f"{name} looks like logits, numbers down to {lowest:g} that do not sum to 1{where}; apply softmax to each row.")
+        raise InputError(
+            f"{name} looks like logits, numbers down to {lowest:g} that do not sum to 1{where}; apply softmax to each row."
+        )
     if lowest < 0:
         raise InputError(f"{name} has negative numbers{where}; {RIGHT}.")
     if most > TOLERANCE and fraction == 0:
-        raise InputError(f"{name} looks like counts, whole numbers that sum to up to {1 + most:g}{where}; divide each row by its sum.")
+        raise InputError(
+            f"{name} looks like counts, whole numbers that sum to up to {1 + most:g}{where}; divide each row by its sum."
+        )
     if off:
         sums = " to ".join(dict.fromkeys(f"{1 + excess:g}" for excess in (least, most)))
         raise InputError(f"{name} does not sum to 1{where}: row sums are {sums}; {RIGHT}.")

@@ -34,7 +34,9 @@ def kl(probs: Tensor, target_probs: Tensor) -> Tensor:
 def js(probs: Tensor, other_probs: Tensor) -> Tensor:
     p, q = probs.double(), other_probs.double()
     middle = ((p + q) / 2).clamp_min(TINY)  # 0 only where both are, and there nothing is added
-    return ((torch.special.xlogy(p, p / middle) + torch.special.xlogy(q, q / middle)).sum(-1) / 2).clamp_min(0)
+    return (
+        (torch.special.xlogy(p, p / middle) + torch.special.xlogy(q, q / middle)).sum(-1) / 2
+    ).clamp_min(0)
 
 
 def brier(probs: Tensor, target_probs: Tensor) -> Tensor:
@@ -43,7 +45,9 @@ def brier(probs: Tensor, target_probs: Tensor) -> Tensor:
 
 def hit(probs: Tensor, target_probs: Tensor) -> Tensor:
     confidence, predicted = probs.double().max(-1)
-    return torch.where(confidence.isnan(), confidence, (predicted == target_probs.double().argmax(-1)).double())
+    return torch.where(
+        confidence.isnan(), confidence, (predicted == target_probs.double().argmax(-1)).double()
+    )
 
 
 def map_values(probs: Tensor, annotators: Tensor, target_class: Tensor) -> Tensor:
@@ -51,5 +55,9 @@ def map_values(probs: Tensor, annotators: Tensor, target_class: Tensor) -> Tenso
     model = probs.double()
     target = target_class.expand(model.shape[:-1])[..., None]
     return torch.stack(
-        [model.gather(-1, target)[..., 0], (model * annotators.double()).sum(-1), (model.argmax(-1, keepdim=True) == target)[..., 0]]
+        [
+            model.gather(-1, target)[..., 0],
+            (model * annotators.double()).sum(-1),
+            (model.argmax(-1, keepdim=True) == target)[..., 0],
+        ]
     )

@@ -22,7 +22,9 @@ from torchmetrics.utilities import dim_zero_cat
 from metrics import functional, per_item
 from metrics.inputs import Values, as_tables, check, check_evidence, check_rows, evidence
 
-_LOOKS: ContextVar[list[Tensor | None] | None] = ContextVar("what was seen of the tables that a collection gives its scores", default=None)
+_LOOKS: ContextVar[list[Tensor | None] | None] = ContextVar(
+    "what was seen of the tables that a collection gives its scores", default=None
+)
 
 
 class MeanOverItems(Metric):
@@ -43,7 +45,9 @@ class MeanOverItems(Metric):
         self.nan_ok = nan_ok
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("items", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("seen", torch.full((2, 4), -torch.inf, dtype=torch.float64), dist_reduce_fx="max")  # evidence of both tables
+        self.add_state(
+            "seen", torch.full((2, 4), -torch.inf, dtype=torch.float64), dist_reduce_fx="max"
+        )  # evidence of both tables
 
     def update(self, probs: Values, target_probs: Values) -> None:
         tables = as_tables(probs, target_probs, self.device)
@@ -176,7 +180,9 @@ class ScoreCollection(MetricCollection):
         """Measures that keep all items share one copy of them. The groups are spelled out, because torchmetrics would otherwise join any two whose
         state is equal after the first batch, as NLL and KL are on unanimous items."""
         keeping = [name for name, metric in metrics.items() if isinstance(metric, AllItems)]
-        groups = [[name] for name in metrics if name not in keeping] + ([keeping] if keeping else [])
+        groups = [[name] for name in metrics if name not in keeping] + (
+            [keeping] if keeping else []
+        )
         super().__init__(dict(metrics), prefix=prefix, compute_groups=groups)
 
     def update(self, *args: Any, **kwargs: Any) -> None:

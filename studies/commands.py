@@ -53,7 +53,9 @@ def study_command(arguments: list[str]) -> None:
         report_command(study, runs, Path(options.copy) if options.copy else None, say)
 
 
-def run(study: Study, runs: Path, processes: int, options: argparse.Namespace, console: Console) -> None:
+def run(
+    study: Study, runs: Path, processes: int, options: argparse.Namespace, console: Console
+) -> None:
     """Do what is left of the grids, then of what selections choose from them. Given again, it goes on from wherever it was."""
     cells = study.runs()
     check_results(cells, study.path)
@@ -64,18 +66,27 @@ def run(study: Study, runs: Path, processes: int, options: argparse.Namespace, c
     except Interrupted as stop:
         done = sum(read_results(run.folder(runs)) is not None for run in cells)
         raise Interrupted(
-            f"{study.name}: {stop}; {done} of {len(cells)} runs are done, and the same command continues.", stop.code
+            f"{study.name}: {stop}; {done} of {len(cells)} runs are done, and the same command continues.",
+            stop.code,
         ) from stop
     results = {run.name: read_results(run.folder(runs)) for run in cells}
-    diverged = {run.name: read_failure(run.folder(runs)) for run in cells if results[run.name] is None}
+    diverged = {
+        run.name: read_failure(run.folder(runs)) for run in cells if results[run.name] is None
+    }
     missing = [name for name, reason in diverged.items() if reason is None]
-    counts = [f"{sum(result is not None for result in results.values())} of {len(cells)} runs are done"]
+    counts = [
+        f"{sum(result is not None for result in results.values())} of {len(cells)} runs are done"
+    ]
     counts += [f"{len(diverged) - len(missing)} diverged"] if len(diverged) > len(missing) else []
     counts += [f"{len(missing)} are missing"] if missing else []
     _say(console, f"{', '.join(counts)}, in {runs}")
     for run in cells:
         if reason := diverged.get(run.name):
-            _say(console, f"diverged: {run.name}: {reason}; to try it again, delete {run.folder(runs)}", "red")
+            _say(
+                console,
+                f"diverged: {run.name}: {reason}; to try it again, delete {run.folder(runs)}",
+                "red",
+            )
     for failure in failures + waiting:
         _say(console, f"failed: {failure}", "red")
     if failures or waiting or missing:
@@ -85,7 +96,12 @@ def run(study: Study, runs: Path, processes: int, options: argparse.Namespace, c
 
 
 def _run_stages(
-    study: Study, cells: list[Run], runs: Path, processes: int, options: argparse.Namespace, console: Console
+    study: Study,
+    cells: list[Run],
+    runs: Path,
+    processes: int,
+    options: argparse.Namespace,
+    console: Console,
 ) -> tuple[list[Run], list[str], list[str]]:
     """The runs of both stages, what failed of them, and what the second still waits for."""
     failures = _launch(study, cells, runs, processes, options, console)
@@ -94,7 +110,9 @@ def _run_stages(
         stage = second_stage(study, cells, runs)
         waiting = [sentence for name in study.selections if (sentence := stage.waiting(name))]
         if chosen := _further(cells, stage):
-            console.print(f"second stage: {len(stage.runs)} runs of {', '.join(study.selections)}, {len(chosen)} of them not in a grid")
+            console.print(
+                f"second stage: {len(stage.runs)} runs of {', '.join(study.selections)}, {len(chosen)} of them not in a grid"
+            )
             failures += _launch(study, chosen, runs, processes, options, console)
             cells = cells + chosen
     return cells, failures, waiting
@@ -105,10 +123,24 @@ def _say(console: Console, sentence: str, style: str | None = None) -> None:
     console.print(sentence, style=style, soft_wrap=True, markup=False, highlight=False)
 
 
-def _launch(study: Study, cells: list[Run], runs: Path, processes: int, options: argparse.Namespace, console: Console) -> list[str]:
+def _launch(
+    study: Study,
+    cells: list[Run],
+    runs: Path,
+    processes: int,
+    options: argparse.Namespace,
+    console: Console,
+) -> list[str]:
     cut = partial(_cut, study, cells, runs, processes)
     if options.launcher == "slurm":
-        cluster = ClusterOptions(options.partition, options.max_parallel, options.hours, options.cpus, options.gpus, options.tasks)
+        cluster = ClusterOptions(
+            options.partition,
+            options.max_parallel,
+            options.hours,
+            options.cpus,
+            options.gpus,
+            options.tasks,
+        )
         return launch_on_slurm(study, cut, runs, cluster, console)
     return launch(study, cut, runs, processes, console)
 
@@ -128,14 +160,28 @@ def plan(study: Study, runs: Path, processes: int, console: Console) -> None:
     cells = study.runs()
     check_results(cells, study.path)
     check_probes(cells, study.path)
-    _plan_jobs(study.name, study.predict, _cut(study, cells, runs, processes), runs, processes, console)
+    _plan_jobs(
+        study.name, study.predict, _cut(study, cells, runs, processes), runs, processes, console
+    )
     if study.selections:
         stage = second_stage(study, cells, runs)
         for name, selection in study.selections.items():
             decided = f"; {waiting}" if (waiting := stage.waiting(name)) else ""
-            console.print(f"Then a second stage, {selection.in_words()}{decided}.", soft_wrap=True, highlight=False, markup=False)
+            console.print(
+                f"Then a second stage, {selection.in_words()}{decided}.",
+                soft_wrap=True,
+                highlight=False,
+                markup=False,
+            )
         if chosen := _further(cells, stage):
-            _plan_jobs(f"{study.name}, second stage", study.predict, _cut(study, chosen, runs, processes), runs, processes, console)
+            _plan_jobs(
+                f"{study.name}, second stage",
+                study.predict,
+                _cut(study, chosen, runs, processes),
+                runs,
+                processes,
+                console,
+            )
     _say(console, f"Start them with: {typed_command('run', study.path, runs)}")
 
 
@@ -148,7 +194,9 @@ def tell_measured_cost(study: Study, runs: Path, console: Console) -> None:
         console.print(result.sentence, soft_wrap=True, highlight=False)
 
 
-def _plan_jobs(title: str, predict: bool, jobs: list[Job], runs: Path, processes: int, console: Console) -> None:
+def _plan_jobs(
+    title: str, predict: bool, jobs: list[Job], runs: Path, processes: int, console: Console
+) -> None:
     threads = threads_of(jobs, processes)
     table = Table(title=f"{title}: {sum(len(job.runs) for job in jobs)} runs", title_justify="left")
     for heading in ("job", "runs", "done", "how", "why"):
@@ -183,15 +231,32 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("command", choices=("plan", "run", "report"))
     parser.add_argument("study", help="a YAML of configs/studies")
     parser.add_argument("--runs", default=str(RUNS), help="where runs are kept")
-    parser.add_argument("--copy", help="report: also write a small copy to this folder, to be kept in a repository")
-    parser.add_argument("--calibrate", action="store_true", help="plan: time some steps on this device and say what the study would take")
-    parser.add_argument("--processes", type=int, help="processes side by side; by default one per core")
+    parser.add_argument(
+        "--copy", help="report: also write a small copy to this folder, to be kept in a repository"
+    )
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="plan: time some steps on this device and say what the study would take",
+    )
+    parser.add_argument(
+        "--processes", type=int, help="processes side by side; by default one per core"
+    )
     parser.add_argument("--launcher", choices=("local", "slurm"), default="local")
     slurm = parser.add_argument_group("slurm")
     slurm.add_argument("--partition")
-    slurm.add_argument("--max-parallel", type=int, default=256, help="tasks of the array that may run at once")
-    slurm.add_argument("--hours", type=float, default=24.0, help="time limit of a task; one that reaches it is requeued")
+    slurm.add_argument(
+        "--max-parallel", type=int, default=256, help="tasks of the array that may run at once"
+    )
+    slurm.add_argument(
+        "--hours",
+        type=float,
+        default=24.0,
+        help="time limit of a task; one that reaches it is requeued",
+    )
     slurm.add_argument("--cpus", type=int, default=1, help="cores of a process")
     slurm.add_argument("--gpus", type=int, default=0, help="GPUs of a task")
-    slurm.add_argument("--tasks", type=int, default=1, help="processes of a task, for runs with DDP")
+    slurm.add_argument(
+        "--tasks", type=int, default=1, help="processes of a task, for runs with DDP"
+    )
     return parser.parse_args(arguments)

@@ -12,7 +12,13 @@ from studies.plan.study import Study
 from studies.report.report import write_report
 
 STUDY = "configs/studies/digits.yaml"
-COLUMNS = {"soft_nll": "soft NLL", "kl": "KL", "accuracy": "accuracy", "entropy_spearman": "ent. corr.", "ece": "ECE"}
+COLUMNS = {
+    "soft_nll": "soft NLL",
+    "kl": "KL",
+    "accuracy": "accuracy",
+    "entropy_spearman": "ent. corr.",
+    "ece": "ECE",
+}
 
 
 def demo(runs: Path = Path("runs")) -> None:
@@ -24,24 +30,37 @@ def demo(runs: Path = Path("runs")) -> None:
     console.print(main_table(study, runs))
     seeds = len(study.grids["main"]["seed_everything"])
     console.print(
-        f"Real digits, SIMULATED annotators; mean±SD over {seeds} seeds, 540 test items each; soft NLL and KL in nats.", soft_wrap=True
+        f"Real digits, SIMULATED annotators; mean±SD over {seeds} seeds, 540 test items each; soft NLL and KL in nats.",
+        soft_wrap=True,
     )
-    console.print("figures:", *sorted(str(path) for path in (out / "figures").glob("*.png")), sep="\n  ", soft_wrap=True)
+    console.print(
+        "figures:",
+        *sorted(str(path) for path in (out / "figures").glob("*.png")),
+        sep="\n  ",
+        soft_wrap=True,
+    )
     console.print(f"report (opens in any browser): {report}", soft_wrap=True)
     console.print("every run: .venv/bin/tensorboard --logdir runs")
 
 
 def main_table(study: Study, runs: Path) -> Table:
     labels = study.report["labels"]
-    table = Table(title="Digits, SIMULATED annotators", title_justify="left", box=None, padding=(0, 1, 0, 0))
+    table = Table(
+        title="Digits, SIMULATED annotators", title_justify="left", box=None, padding=(0, 1, 0, 0)
+    )
     table.add_column("delivery")
     for heading in COLUMNS.values():
         table.add_column(heading, justify="right")
     records = collect(study, runs, "main")
     for delivery in study.grids["main"]["data.delivery"]:
-        scores = [record.metrics for record in records if record.factors["data.delivery"] == delivery]
+        scores = [
+            record.metrics for record in records if record.factors["data.delivery"] == delivery
+        ]
         columns = [[metrics[column] for metrics in scores] for column in COLUMNS]
-        table.add_row(labels[delivery], *(f"{np.mean(values):.3f}±{np.std(values, ddof=1):.3f}" for values in columns))
+        table.add_row(
+            labels[delivery],
+            *(f"{np.mean(values):.3f}±{np.std(values, ddof=1):.3f}" for values in columns),
+        )
     return table
 
 

@@ -26,7 +26,9 @@ from tests import processes
 from tests.devices.both import OPTIONS, Trained, cli, read_run, start, write_callbacks
 
 # The same examples each time, whatever was found before, and as much time for each as it takes.
-settings.register_profile("plurality", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "plurality", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("plurality")
 
 
@@ -44,7 +46,9 @@ def digits_made_once() -> Iterator[None]:
     """Hundreds of tests read the same blended digits: they are made once in each process that runs tests, and each test has copies of its own."""
     made = cache(digits.blended_digits)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(digits, "blended_digits", lambda seed: tuple(array.copy() for array in made(seed)))
+        patch.setattr(
+            digits, "blended_digits", lambda seed: tuple(array.copy() for array in made(seed))
+        )
         yield
 
 
@@ -100,10 +104,20 @@ def write_chaosnli(root: Path, items: int = 40) -> Path:
             share = np.eye(len(labels))[item % len(labels)] * (item % 4) + 0.2
             count = rng.multinomial(100, share / share.sum()).tolist()
             uid = f"{subset}-{item}"
-            example = {"uid": uid, **{field: f"The {field} of {uid}." for field in fields}, "source": subset}
+            example = {
+                "uid": uid,
+                **{field: f"The {field} of {uid}." for field in fields},
+                "source": subset,
+            }
             counter = {label: votes for label, votes in zip(labels, count, strict=True) if votes}
             rows.append(
-                {"uid": uid, "label_counter": counter, "label_count": count, "label_dist": [n / 100 for n in count], "example": example}
+                {
+                    "uid": uid,
+                    "label_counter": counter,
+                    "label_count": count,
+                    "label_dist": [n / 100 for n in count],
+                    "example": example,
+                }
             )
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return root
@@ -114,23 +128,62 @@ def write_popquorn(root: Path, items: int = 60) -> Path:
     rng = np.random.default_rng(9)
     path = root / POPQUORN.FILE.path
     path.parent.mkdir(parents=True, exist_ok=True)
-    ratings = [(item, rater) for item in range(items) for rater in rng.choice(12, size=6 + item % 3, replace=False)]
+    ratings = [
+        (item, rater)
+        for item in range(items)
+        for rater in rng.choice(12, size=6 + item % 3, replace=False)
+    ]
     with open(path, "w", newline="") as stream:
         table = csv.writer(stream)
-        table.writerow(["instance_id", "user_id", "text", "politeness", "gender", "race", "age", "occupation", "education"])
+        table.writerow(
+            [
+                "instance_id",
+                "user_id",
+                "text",
+                "politeness",
+                "gender",
+                "race",
+                "age",
+                "occupation",
+                "education",
+            ]
+        )
         for row in rng.permutation(len(ratings)):
             item, rater = ratings[row]
             score = min(5, 1 + item % 5 + int(rng.integers(2)))
             text = f'Dear all,\nplease read "{item}", thanks.'
-            table.writerow([item, rater, text, f"{score}.0", "Woman", "White", "35-39", "Retired", "College degree"])
+            table.writerow(
+                [
+                    item,
+                    rater,
+                    text,
+                    f"{score}.0",
+                    "Woman",
+                    "White",
+                    "35-39",
+                    "Retired",
+                    "College degree",
+                ]
+            )
     return root
 
 
 def trust_texts(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
     """Take the files of ChaosNLI and POPQUORN below `root` as the published ones."""
-    digests = {name: hashlib.sha256((root / file.path).read_bytes()).hexdigest() for name, file in ChaosNLI.FILES.items()}
-    monkeypatch.setattr(ChaosNLI, "FILES", {name: replace(file, sha256=digests[name]) for name, file in ChaosNLI.FILES.items()})
-    monkeypatch.setattr(POPQUORN, "KNOWN", {hashlib.sha256((root / POPQUORN.FILE.path).read_bytes()).hexdigest(): "small"})
+    digests = {
+        name: hashlib.sha256((root / file.path).read_bytes()).hexdigest()
+        for name, file in ChaosNLI.FILES.items()
+    }
+    monkeypatch.setattr(
+        ChaosNLI,
+        "FILES",
+        {name: replace(file, sha256=digests[name]) for name, file in ChaosNLI.FILES.items()},
+    )
+    monkeypatch.setattr(
+        POPQUORN,
+        "KNOWN",
+        {hashlib.sha256((root / POPQUORN.FILE.path).read_bytes()).hexdigest(): "small"},
+    )
 
 
 @pytest.fixture
@@ -149,7 +202,9 @@ SMALL_CORPUS = CorpusOptions(
     near_duplicate=1.0,
     easy_per_digit=0,
     known_digits=100,
-    interpolation=Interpolation(digits=500, dimensions=4, epochs=8, classifier_epochs=1, images=200),
+    interpolation=Interpolation(
+        digits=500, dimensions=4, epochs=8, classifier_epochs=1, images=200
+    ),
 )
 
 
@@ -162,7 +217,9 @@ def write_mnist(root: Path, items: int = 900, test_items: int = 100) -> Path:
         labels = (np.arange(number) % 10).astype(np.uint8)
         images = (patterns[labels] + rng.integers(0, 56, size=(number, 28, 28))).astype(np.uint8)
         for file, array in zip(mnist.FILES[part], (images, labels), strict=True):
-            header = bytes([0, 0, 8, array.ndim]) + b"".join(size.to_bytes(4, "big") for size in array.shape)
+            header = bytes([0, 0, 8, array.ndim]) + b"".join(
+                size.to_bytes(4, "big") for size in array.shape
+            )
             (root / file.path).write_bytes(gzip.compress(header + array.tobytes(), mtime=0))
     return root
 
@@ -170,8 +227,17 @@ def write_mnist(root: Path, items: int = 900, test_items: int = 100) -> Path:
 def trust_mnist(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
     """Take the files of MNIST below `root` as the published ones, and make a stand-in of soft-digits that is as small."""
     for part, files in mnist.FILES.items():
-        digests = [hashlib.sha256(gzip.decompress((root / file.path).read_bytes())).hexdigest() for file in files]
-        monkeypatch.setitem(mnist.FILES, part, tuple(replace(file, sha256=digest) for file, digest in zip(files, digests, strict=True)))
+        digests = [
+            hashlib.sha256(gzip.decompress((root / file.path).read_bytes())).hexdigest()
+            for file in files
+        ]
+        monkeypatch.setitem(
+            mnist.FILES,
+            part,
+            tuple(
+                replace(file, sha256=digest) for file, digest in zip(files, digests, strict=True)
+            ),
+        )
     monkeypatch.setattr(simulated_soft_digits, "OPTIONS", SMALL_CORPUS)
 
 
@@ -199,10 +265,25 @@ def write_own_votes(root: Path, items: int = 40) -> Path:
     rng = np.random.default_rng(11)
     (root / "own").mkdir(parents=True, exist_ok=True)
     labels = ("no", "unsure", "yes")
-    votes = [(f"post-{item}", f"rater-{rater}", labels[rng.integers(3)]) for item in range(items) for rater in range(4 + item % 3)]
+    votes = [
+        (f"post-{item}", f"rater-{rater}", labels[rng.integers(3)])
+        for item in range(items)
+        for rater in range(4 + item % 3)
+    ]
     for name, head, rows in (
-        ("votes.csv", ("item", "annotator", "label"), [votes[row] for row in rng.permutation(len(votes))]),
-        ("items.csv", ("item", "text"), [(f"post-{item}", f'Is "{item}",\nas was said, polite?') for item in rng.permutation(items)]),
+        (
+            "votes.csv",
+            ("item", "annotator", "label"),
+            [votes[row] for row in rng.permutation(len(votes))],
+        ),
+        (
+            "items.csv",
+            ("item", "text"),
+            [
+                (f"post-{item}", f'Is "{item}",\nas was said, polite?')
+                for item in rng.permutation(items)
+            ],
+        ),
     ):
         with open(root / "own" / name, "w", newline="") as stream:
             csv.writer(stream).writerows([head, *rows])
@@ -220,7 +301,13 @@ def small_data(small_cifar: Path, small_texts: Path, small_mnist: Path) -> Path:
 def one_process(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Trained]:
     """A run of one process, which those of several are compared with, and the options it was made with."""
     folder = tmp_path_factory.mktemp("one")
-    options = [*OPTIONS, "--config", str(write_callbacks(folder, ["HessianSpectrum"])), "--trainer.precision", "64-true"]
+    options = [
+        *OPTIONS,
+        "--config",
+        str(write_callbacks(folder, ["HessianSpectrum"])),
+        "--trainer.precision",
+        "64-true",
+    ]
     for command in ("fit", "test"):
         start(*cli(command, *options, "--trainer.default_root_dir", folder / "runs"))
     return options, read_run(folder / "runs")

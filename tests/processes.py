@@ -35,8 +35,13 @@ def server() -> Server:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ends = [theirs.fileno(), ours.fileno()]
     command = [sys.executable, "-m", "tests.warm_server", *map(str, ends), str(os.getpid())]
-    patient = {**os.environ, "OMP_WAIT_POLICY": "passive"}  # threads that wait for each other leave the cores to other tests
-    process = subprocess.Popen(command, cwd=ROOT, env=patient, pass_fds=ends, stdin=subprocess.DEVNULL)
+    patient = {
+        **os.environ,
+        "OMP_WAIT_POLICY": "passive",
+    }  # threads that wait for each other leave the cores to other tests
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=patient, pass_fds=ends, stdin=subprocess.DEVNULL
+    )
     theirs.close()
     atexit.register(_stop, process, ours)
     return Server(process.pid, ours)
@@ -62,15 +67,22 @@ class Process:
         stderr: IO | int | None = None,
     ):
         self.args, self.returncode = [str(ROOT / script), *map(str, words)], None
-        self._kept = [tempfile.TemporaryFile("w+") if file is None else None for file in (stdout, stderr)]  # noqa: SIM115
-        request = json.dumps({"command": self.args, "cwd": str(cwd), "env": dict(os.environ if env is None else env)}).encode()
+        self._kept = [
+            tempfile.TemporaryFile("w+") if file is None else None for file in (stdout, stderr)
+        ]  # noqa: SIM115
+        request = json.dumps(
+            {"command": self.args, "cwd": str(cwd), "env": dict(os.environ if env is None else env)}
+        ).encode()
         assert len(request) <= LARGEST
-        self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # says the pid, and then the exit code
+        self._end, theirs = socket.socketpair(
+            socket.AF_UNIX, socket.SOCK_SEQPACKET
+        )  # says the pid, and then the exit code
         with theirs, open(os.devnull) as nothing:
             output = self._kept[0] or stdout
             errors = output if stderr == subprocess.STDOUT else self._kept[1] or stderr
             files = [
-                file if isinstance(file, int) else file.fileno() for file in (nothing if stdin is None else stdin, output, errors, theirs)
+                file if isinstance(file, int) else file.fileno()
+                for file in (nothing if stdin is None else stdin, output, errors, theirs)
             ]
             socket.send_fds(server().requests, [request], files)
         self.pid = self._heard(HANGS)
@@ -122,7 +134,15 @@ class ForkedJobServer(Process):
 
     def __init__(self, environment: dict[str, str]):
         (theirs, to), (back, answers) = os.pipe(), os.pipe()
-        super().__init__([str(server().pid)], "studies/launch/job_server.py", Path.cwd(), environment, theirs, answers, 2)
+        super().__init__(
+            [str(server().pid)],
+            "studies/launch/job_server.py",
+            Path.cwd(),
+            environment,
+            theirs,
+            answers,
+            2,
+        )
         os.close(theirs)
         os.close(answers)
         self.stdin, self.stdout = os.fdopen(to, "wb", 0), os.fdopen(back, "rb", 0)
@@ -136,7 +156,9 @@ class ForkedJobServer(Process):
         self.wait()
 
 
-def run(words: Sequence[object], check: bool = False, timeout: float = HANGS, **options: Any) -> subprocess.CompletedProcess[str]:
+def run(
+    words: Sequence[object], check: bool = False, timeout: float = HANGS, **options: Any
+) -> subprocess.CompletedProcess[str]:
     """Run `cli.py` to its end."""
     process = Process(words, **options)
     output, errors = process.communicate(timeout)

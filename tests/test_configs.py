@@ -33,7 +33,9 @@ ONE_STEP = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", DATASETS + TRAINERS + CALLBACKS + STUDIES + CORPORA, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", DATASETS + TRAINERS + CALLBACKS + STUDIES + CORPORA, ids=lambda path: path.name
+)
 def test_the_head_says_command_cost_and_result(path: Path):
     head = path.read_text().split("\n\n")[0]
     comment = "\n".join(line for line in head.splitlines() if line.startswith("#"))
@@ -44,33 +46,72 @@ def test_the_head_says_command_cost_and_result(path: Path):
 
 def options_for(path: Path, root: Path) -> list[str]:
     given = yaml.safe_load(path.read_text())["data"]["init_args"]
-    small = {"root": str(root), "cache": str(root), "embedder": CLASS_PATH, "per_class": "20", "val_items": "50"}
-    return ["--config", str(path), *(word for name in small if name in given for word in (f"--data.{name}", small[name]))]
+    small = {
+        "root": str(root),
+        "cache": str(root),
+        "embedder": CLASS_PATH,
+        "per_class": "20",
+        "val_items": "50",
+    }
+    return [
+        "--config",
+        str(path),
+        *(word for name in small if name in given for word in (f"--data.{name}", small[name])),
+    ]
 
 
 @pytest.mark.parametrize("path", DATASETS, ids=lambda path: path.name)
 def test_one_step_with_each_dataset(path: Path, small_data: Path, tmp_path: Path):
-    cli = main(["fit", *options_for(path, small_data), *ONE_STEP, "--trainer.default_root_dir", str(tmp_path)])
+    cli = main(
+        [
+            "fit",
+            *options_for(path, small_data),
+            *ONE_STEP,
+            "--trainer.default_root_dir",
+            str(tmp_path),
+        ]
+    )
     assert cli.trainer.global_step == 1
 
 
 @pytest.mark.parametrize("path", TRAINERS, ids=lambda path: path.name)
 def test_one_step_with_each_trainer(path: Path, small_cifar: Path, tmp_path: Path):
-    options = [*options_for(CONFIGS / "cifar10h.yaml", small_cifar), "--config", str(path), *ONE_STEP, "--model.network.width", "4"]
+    options = [
+        *options_for(CONFIGS / "cifar10h.yaml", small_cifar),
+        "--config",
+        str(path),
+        *ONE_STEP,
+        "--model.network.width",
+        "4",
+    ]
     cli = main(["fit", *options, "--trainer.default_root_dir", str(tmp_path)])
     assert cli.trainer.global_step == 1
 
 
 @pytest.mark.parametrize("path", CALLBACKS, ids=lambda path: path.name)
-def test_one_step_and_a_test_with_each_set_of_callbacks(path: Path, small_cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_one_step_and_a_test_with_each_set_of_callbacks(
+    path: Path, small_cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("datamodules.io.files._download", _no_network)
-    options = [*options_for(CONFIGS / "cifar10h.yaml", small_cifar), "--config", str(path), *ONE_STEP, "--model.network.width", "4"]
+    options = [
+        *options_for(CONFIGS / "cifar10h.yaml", small_cifar),
+        "--config",
+        str(path),
+        *ONE_STEP,
+        "--model.network.width",
+        "4",
+    ]
     options += ["--trainer.default_root_dir", str(tmp_path)]
     run = main(["fit", *options]).run_dir
     main(["test", *options])
     results = read_results(run)
     assert results
-    assert {"hessian_max", "hessian_trace_high", "gradient_variance_spearman", "best_epoch"} <= results["metrics"].keys()
+    assert {
+        "hessian_max",
+        "hessian_trace_high",
+        "gradient_variance_spearman",
+        "best_epoch",
+    } <= results["metrics"].keys()
     assert (run / "figures" / "grad_cam.png").exists()
     assert any("svhn" in note for note in results["notes"])
 
@@ -80,7 +121,9 @@ def _no_network(path: Path, file) -> None:
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
-def test_each_study_expands_to_runs_that_the_command_line_takes(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_each_study_expands_to_runs_that_the_command_line_takes(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(CONFIGS.parent)
     study = Study.load(path)
     runs = study.runs()
@@ -89,13 +132,30 @@ def test_each_study_expands_to_runs_that_the_command_line_takes(path: Path, monk
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
-def test_one_step_with_the_first_run_of_each_study(path: Path, small_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_one_step_with_the_first_run_of_each_study(
+    path: Path, small_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(CONFIGS.parent)
     config = Study.load(path).runs()[0].config
-    small = {"root": str(small_data), "cache": str(small_data), "embedder": {"class_path": CLASS_PATH, "init_args": {}}}
+    small = {
+        "root": str(small_data),
+        "cache": str(small_data),
+        "embedder": {"class_path": CLASS_PATH, "init_args": {}},
+    }
     small |= {"per_class": 20, "val_items": 50}
-    config["data"]["init_args"] |= {name: value for name, value in small.items() if name in config["data"]["init_args"]}
-    cli = main(["fit", "--config", str(write_config(config, tmp_path)), *ONE_STEP, "--trainer.default_root_dir", str(tmp_path)])
+    config["data"]["init_args"] |= {
+        name: value for name, value in small.items() if name in config["data"]["init_args"]
+    }
+    cli = main(
+        [
+            "fit",
+            "--config",
+            str(write_config(config, tmp_path)),
+            *ONE_STEP,
+            "--trainer.default_root_dir",
+            str(tmp_path),
+        ]
+    )
     assert cli.trainer.global_step == 1
 
 

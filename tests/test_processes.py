@@ -29,9 +29,15 @@ def script(tmp_path: Path) -> str:
 
 
 def test_each_has_what_it_was_given_and_its_own_end(script: str, tmp_path: Path):
-    both = [processes.Process([code, "word"], script, tmp_path, {"GIVEN": f"to {code}"}) for code in (0, 7)]
+    both = [
+        processes.Process([code, "word"], script, tmp_path, {"GIVEN": f"to {code}"})
+        for code in (0, 7)
+    ]
     for process, code in zip(both, (0, 7), strict=True):
-        assert process.communicate() == (f"{process.pid} {process.pid} {tmp_path} to {code} {code} word \n", "an error\n")
+        assert process.communicate() == (
+            f"{process.pid} {process.pid} {tmp_path} to {code} {code} word \n",
+            "an error\n",
+        )
         assert process.returncode == code
     assert len({both[0].pid, both[1].pid, os.getpid()}) == 3
 

@@ -32,7 +32,9 @@ from tests import processes
 
 def serve(requests: socket.socket, client: socket.socket) -> None:
     """Fork for every request, and tell its sender the pid and later the exit code. Who is forked may send requests too."""
-    going: dict[int, tuple[int, socket.socket]] = {}  # by the file that says that it has ended: its pid, and where to tell
+    going: dict[
+        int, tuple[int, socket.socket]
+    ] = {}  # by the file that says that it has ended: its pid, and where to tell
     while True:
         for ready in select.select([requests, *going], [], [])[0]:
             if ready is not requests:
@@ -107,6 +109,8 @@ def _end(code: Any) -> None:
 
 if __name__ == "__main__":
     die_with_parent(int(sys.argv[3]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; who runs the tests ends this one
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches all processes of a terminal; who runs the tests ends this one
     gc.freeze()  # or looking for garbage would copy all of it in each child
     serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:3]))

@@ -29,8 +29,13 @@ def write_epoch(path: Path, epoch: int, values: np.ndarray) -> None:
     record = np.concatenate([[epoch + 1, values.shape[1]], values.ravel()]).astype("<f4").tobytes()
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_symlink():
-        raise InputError(f"{path} is a link, and a run writes to files of its own alone; remove the link.")
-    with naming(path), open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b") as stream:
+        raise InputError(
+            f"{path} is a link, and a run writes to files of its own alone; remove the link."
+        )
+    with (
+        naming(path),
+        open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b") as stream,
+    ):
         stream.seek(epoch * len(record))
         stream.write(record)
         stream.truncate()
@@ -67,17 +72,28 @@ def read_run(folder: Path, split: str = "train") -> tuple[np.ndarray, np.ndarray
     path = folder / f"cartography_{split}.parquet"
     try:
         refuse_too_many_rows(pq.read_metadata(path).num_rows, path)
-        items = pq.read_table(path, columns=["index"])["index"].combine_chunks().cast(pa.int64()).to_numpy()
+        items = (
+            pq.read_table(path, columns=["index"])["index"]
+            .combine_chunks()
+            .cast(pa.int64())
+            .to_numpy()
+        )
     except InputError:
         raise
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as a run's data map; test this run again.") from error
+        raise InputError(
+            f"{path} cannot be read as a run's data map; test this run again."
+        ) from error
     if len(items) and (items[0] < 0 or (np.diff(items) <= 0).any()):
-        raise InputError(f"{path} has other numbers of items than ascending ones; test this run again.")
+        raise InputError(
+            f"{path} has other numbers of items than ascending ones; test this run again."
+        )
     records = read_epochs(record_path(folder, split), len(items))
     for epoch in records:  # a record may be larger than memory
         if not np.isfinite(epoch).all():
-            raise InputError(f"{record_path(folder, split)} holds values that are not finite numbers; train this run again.")
+            raise InputError(
+                f"{record_path(folder, split)} holds values that are not finite numbers; train this run again."
+            )
         if not ((epoch > -ROUNDING) & (epoch < 1 + ROUNDING)).all():
             raise InputError(
                 f"{record_path(folder, split)} holds values that are no probabilities; it was altered, so train this run again."

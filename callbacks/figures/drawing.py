@@ -15,7 +15,9 @@ from core.errors import InputError
 Picture = Figure | Callable[[], Figure]  # a figure, or what draws it
 
 
-def draw_pictures(pictures: Mapping[str, Picture], folder: Path, also: Callable[[str, Figure], None] | None = None) -> list[str]:
+def draw_pictures(
+    pictures: Mapping[str, Picture], folder: Path, also: Callable[[str, Figure], None] | None = None
+) -> list[str]:
     """Draw to `figures/NAME.png` in a run's folder; returns a sentence for each picture that could not be drawn.
 
     `also` is given every picture that could. Whatever drawing raises ends in the sentence: what was measured does not depend on it.
@@ -67,7 +69,9 @@ class Draws(Callback):
 
         def log(name: str, figure: Figure) -> None:
             for logger in loggers:
-                logger.experiment.add_figure(self.tag(name), figure, trainer.current_epoch, close=False)
+                logger.experiment.add_figure(
+                    self.tag(name), figure, trainer.current_epoch, close=False
+                )
 
         return draw_pictures(pictures, folder or Path(trainer.default_root_dir), log)
 

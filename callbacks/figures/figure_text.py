@@ -5,7 +5,10 @@ from functools import cache
 
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
-NAME, TITLE = 48, 160  # characters that are shown of each; what is longer is cut in its middle, because names often differ at their ends
+NAME, TITLE = (
+    48,
+    160,
+)  # characters that are shown of each; what is longer is cut in its middle, because names often differ at their ends
 
 
 def as_typed(text: object, longest: int = NAME, width: int | None = None) -> str:
@@ -34,7 +37,9 @@ def printable(text: str) -> str:
     >>> printable("naïve 🙂")
     'naïve □'
     """
-    return "".join(letter if ord(letter) in _known() or letter in "\n\t" else "□" for letter in text)
+    return "".join(
+        letter if ord(letter) in _known() or letter in "\n\t" else "□" for letter in text
+    )
 
 
 @cache

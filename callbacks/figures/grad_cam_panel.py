@@ -14,13 +14,17 @@ PER_LINE = 4  # items side by side
 COLORS = matplotlib.colormaps["viridis"]  # reads the same for the colour-blind and in grey
 
 
-def draw_panel(images: Tensor, maps: Tensor, annotators: Tensor, model: Tensor, rows: np.ndarray, title: str) -> Figure:
+def draw_panel(
+    images: Tensor, maps: Tensor, annotators: Tensor, model: Tensor, rows: np.ndarray, title: str
+) -> Figure:
     """Each item's image [C, H, W] and its map [h, w], the latter over the image in grey; above them, what people and the model say.
 
     Maps are scaled to their own largest value: they say where, not how much.
     """
     lines = -(-len(images) // PER_LINE)
-    figure = Figure(figsize=(9.2, 0.9 + 1.65 * lines), layout=ConstrainedLayoutEngine(wspace=0.08), dpi=150)
+    figure = Figure(
+        figsize=(9.2, 0.9 + 1.65 * lines), layout=ConstrainedLayoutEngine(wspace=0.08), dpi=150
+    )
     figure.suptitle(as_typed(title, TITLE), fontsize=10)
     grid = figure.subplots(lines, PER_LINE, squeeze=False)
     for axes in grid.flat:
@@ -31,9 +35,17 @@ def draw_panel(images: Tensor, maps: Tensor, annotators: Tensor, model: Tensor, 
         over = 0.35 * grey + 0.65 * COLORS(_heat(weights, image))[..., :3]
         gap = np.ones((len(picture), max(1, picture.shape[1] // 16), 3))
         axes.imshow(np.concatenate([picture, gap, over], axis=1), interpolation="nearest")
-        axes.set_title(f"item {rows[place]}\nannotators: {_top(annotators[place])}\nmodel: {_top(model[place])}", fontsize=8, loc="left")
-    scale = figure.colorbar(ScalarMappable(cmap=COLORS), ax=grid, location="bottom", shrink=0.4, aspect=40)
-    scale.set_label("right of each image: Grad-CAM as a share of the map's largest value", fontsize=8)
+        axes.set_title(
+            f"item {rows[place]}\nannotators: {_top(annotators[place])}\nmodel: {_top(model[place])}",
+            fontsize=8,
+            loc="left",
+        )
+    scale = figure.colorbar(
+        ScalarMappable(cmap=COLORS), ax=grid, location="bottom", shrink=0.4, aspect=40
+    )
+    scale.set_label(
+        "right of each image: Grad-CAM as a share of the map's largest value", fontsize=8
+    )
     scale.ax.tick_params(labelsize=8)
     return figure
 
@@ -51,10 +63,16 @@ def _top(probs: Tensor) -> str:
 def _picture(image: Tensor) -> np.ndarray:
     """Colours [H, W, 3] with the contrast stretched from 0 to 1; an image of one channel, or of other than three, is grey."""
     image = image.float() if len(image) == 3 else image.float().mean(0).expand(3, -1, -1)
-    return ((image - image.min()) / (image.max() - image.min()).clamp_min(1e-12)).permute(1, 2, 0).numpy()
+    return (
+        ((image - image.min()) / (image.max() - image.min()).clamp_min(1e-12))
+        .permute(1, 2, 0)
+        .numpy()
+    )
 
 
 def _heat(weights: Tensor, image: Tensor) -> np.ndarray:
     """The map at the image's size, from 0 to 1; 0 everywhere where nothing speaks for the class."""
-    large = F.interpolate(weights[None, None].float(), image.shape[-2:], mode="bilinear")[0, 0].numpy()
+    large = F.interpolate(weights[None, None].float(), image.shape[-2:], mode="bilinear")[
+        0, 0
+    ].numpy()
     return large / max(float(weights.max()), 1e-12)

@@ -24,10 +24,16 @@ class Ends:
 
     @property
     def abs_max(self) -> float:
-        return max(abs(self.largest), abs(self.smallest)) if math.isfinite(self.smallest) else abs(self.largest)
+        return (
+            max(abs(self.largest), abs(self.smallest))
+            if math.isfinite(self.smallest)
+            else abs(self.largest)
+        )
 
 
-def ends_by_lanczos(product: Product, start: Tensor, tolerance: float, least: int = 1, most: int = 100) -> tuple[Ends, Krylov]:
+def ends_by_lanczos(
+    product: Product, start: Tensor, tolerance: float, least: int = 1, most: int = 100
+) -> tuple[Ends, Krylov]:
     """Both ends, and the Krylov space they were found in, which the trace and the density are made from.
 
     Stops when the largest eigenvalue is known to `tolerance` of itself and the smallest to `tolerance` of the matrix's norm (it is
@@ -54,11 +60,17 @@ def ends_by_lanczos(product: Product, start: Tensor, tolerance: float, least: in
 
 def _known(ritz: Ritz, tolerance: float) -> bool:
     norm = np.abs(ritz.values).max()
-    alone = len(ritz.values) == 1 and ritz.residuals[0] > 0  # one value cannot know that it is not somewhere in the middle
-    return not alone and bool(ritz.errors[-1] <= tolerance * abs(ritz.values[-1]) and ritz.errors[0] <= tolerance * norm)
+    alone = (
+        len(ritz.values) == 1 and ritz.residuals[0] > 0
+    )  # one value cannot know that it is not somewhere in the middle
+    return not alone and bool(
+        ritz.errors[-1] <= tolerance * abs(ritz.values[-1]) and ritz.errors[0] <= tolerance * norm
+    )
 
 
-def ends_by_power_iteration(product: Product, start: Tensor, tolerance: float, most: int = 100) -> Ends:
+def ends_by_power_iteration(
+    product: Product, start: Tensor, tolerance: float, most: int = 100
+) -> Ends:
     """The papers' way. Power iteration finds the eigenvalue of largest *magnitude*; where that is negative, a second one on the shifted
     matrix finds the largest by sign. The smallest is reported only in that case.
 
@@ -67,11 +79,15 @@ def ends_by_power_iteration(product: Product, start: Tensor, tolerance: float, m
     value, residual, converged = _power(product, start, tolerance, most)
     if value >= 0:
         return Ends(value, residual, math.nan, math.nan, converged)
-    shifted, shifted_residual, too = _power(lambda vector: product(vector) - value * vector, start, tolerance, most)
+    shifted, shifted_residual, too = _power(
+        lambda vector: product(vector) - value * vector, start, tolerance, most
+    )
     return Ends(shifted + value, shifted_residual, value, residual, converged and too)
 
 
-def _power(product: Product, start: Tensor, tolerance: float, most: int) -> tuple[float, float, bool]:
+def _power(
+    product: Product, start: Tensor, tolerance: float, most: int
+) -> tuple[float, float, bool]:
     vector, value, residual = start / start.norm(), math.inf, math.inf
     for _ in range(most):
         image = product(vector)

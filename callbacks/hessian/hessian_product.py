@@ -27,7 +27,9 @@ class HessianProduct:
 
     def __init__(self, network: nn.Module, batches: Callable[[], Iterable[Pair]]):
         self.network, self.batches = network, batches
-        self.parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        self.parameters = [
+            parameter for parameter in network.parameters() if parameter.requires_grad
+        ]
         self.size = sum(parameter.numel() for parameter in self.parameters)
         self.spent = 0  # products so far
         self._kept: tuple[tuple[Tensor, ...], float] | None = None
@@ -40,7 +42,11 @@ class HessianProduct:
             total, items = self._over_batches(parts)
         else:
             gradient, items = self._kept
-            total = self._joined(torch.autograd.grad(gradient, self.parameters, parts, retain_graph=True, materialize_grads=True))
+            total = self._joined(
+                torch.autograd.grad(
+                    gradient, self.parameters, parts, retain_graph=True, materialize_grads=True
+                )
+            )
         both = sum_over_ranks(torch.cat([total, total.new_tensor([items])]))
         return both[:-1] / both[-1]
 
@@ -53,7 +59,11 @@ class HessianProduct:
             alone = following is None and not self._several
             self._several = not alone
             gradient = self._gradient(*batch)
-            total += self._joined(torch.autograd.grad(gradient, self.parameters, parts, retain_graph=alone, materialize_grads=True))
+            total += self._joined(
+                torch.autograd.grad(
+                    gradient, self.parameters, parts, retain_graph=alone, materialize_grads=True
+                )
+            )
             items += len(batch[0])
             if alone:
                 self._kept = gradient, items
@@ -67,7 +77,10 @@ class HessianProduct:
 
     def _cut(self, vector: Tensor) -> list[Tensor]:
         sizes = [parameter.numel() for parameter in self.parameters]
-        return [part.view_as(parameter) for part, parameter in zip(vector.split(sizes), self.parameters, strict=True)]
+        return [
+            part.view_as(parameter)
+            for part, parameter in zip(vector.split(sizes), self.parameters, strict=True)
+        ]
 
     def _joined(self, parts: Iterable[Tensor]) -> Tensor:
         return torch.cat([part.reshape(-1) for part in parts])

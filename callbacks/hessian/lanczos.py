@@ -30,7 +30,9 @@ class Ritz(NamedTuple):
             return self.residuals
         steps = np.diff(self.values) - np.maximum(self.residuals[1:], self.residuals[:-1])
         gaps = np.minimum(np.append(steps, np.inf), np.insert(steps, 0, np.inf))
-        return np.square(self.residuals) / np.maximum(np.maximum(gaps, self.residuals), np.finfo(float).tiny)
+        return np.square(self.residuals) / np.maximum(
+            np.maximum(gaps, self.residuals), np.finfo(float).tiny
+        )
 
 
 @dataclass
@@ -47,7 +49,9 @@ class Krylov:
         return Ritz(values, self.rest * np.abs(vectors[-1]), np.square(vectors[0]))
 
 
-def lanczos(product: Product, start: Tensor, steps: int, enough: Callable[[Ritz], bool] = lambda ritz: False) -> Krylov:
+def lanczos(
+    product: Product, start: Tensor, steps: int, enough: Callable[[Ritz], bool] = lambda ritz: False
+) -> Krylov:
     """Up to `steps` products from a start vector; fewer when `enough` says so or when the matrix has no more to show.
 
     Every new vector is orthogonalised against all earlier ones, twice: without that, eigenvalues found early would appear again and again.

@@ -39,9 +39,29 @@ def draw_density(axes: Axes, nodes: np.ndarray, weights: np.ndarray, label: str)
     axes.semilogy(at, np.maximum(curve, floor), color=BLUE, linewidth=1.2)
     axes.fill_between(at, floor, np.maximum(curve, floor), color=BLUE, alpha=0.2, linewidth=0)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle="--", zorder=0)
-    axes.plot([high], [floor * 3], marker="v", color=ORANGE, markersize=6, linestyle="none", label=f"largest {high:.3g}")
-    axes.plot([low], [floor * 3], marker="v", color=GREY, markersize=6, linestyle="none", label=f"smallest {low:.2g}")
-    axes.set(ylim=(floor, curve.max() * 5), xlabel="eigenvalue of the Hessian", ylabel="density (share of eigenvalues per unit)")
+    axes.plot(
+        [high],
+        [floor * 3],
+        marker="v",
+        color=ORANGE,
+        markersize=6,
+        linestyle="none",
+        label=f"largest {high:.3g}",
+    )
+    axes.plot(
+        [low],
+        [floor * 3],
+        marker="v",
+        color=GREY,
+        markersize=6,
+        linestyle="none",
+        label=f"smallest {low:.2g}",
+    )
+    axes.set(
+        ylim=(floor, curve.max() * 5),
+        xlabel="eigenvalue of the Hessian",
+        ylabel="density (share of eigenvalues per unit)",
+    )
     axes.minorticks_off()  # nobody reads them over so many powers of ten, and they are most of the time that drawing takes
     axes.set_title(label, fontsize=9)
     axes.legend(loc="upper right", frameon=False, fontsize=8)

@@ -21,7 +21,9 @@ class Trace:
     converged: bool  # whether the standard error met the tolerance
 
 
-def hutchinson(product: Product, draw: Draw, tolerance: float, most: int = 200, krylov: Krylov | None = None) -> Trace:
+def hutchinson(
+    product: Product, draw: Draw, tolerance: float, most: int = 200, krylov: Krylov | None = None
+) -> Trace:
     """The mean of vᵀHv over random signs v, until its standard error is `tolerance` of it or `most` vectors are used.
 
     With a Krylov space this is Hutch++ (Meyer et al. 2021) with the space that Lanczos has already paid for as its sketch: the trace within
@@ -54,12 +56,21 @@ def xtrace(product: Product, draw: Draw, size: int, tolerance: float, most: int 
     vectors, images, basis, of_basis = (torch.empty(0) for _ in range(4))
     trace = Trace(math.nan, math.inf, False)
     while not trace.converged and len(vectors) < min(most // 2, size):
-        count = min(max(2 * FEWEST, 3 * len(vectors) // 2), most // 2, size)  # fewer make no sketch that holds all large eigenvalues
+        count = min(
+            max(2 * FEWEST, 3 * len(vectors) // 2), most // 2, size
+        )  # fewer make no sketch that holds all large eigenvalues
         new = torch.stack([draw(number) for number in range(len(vectors), count)])
         vectors = torch.cat([vectors.to(new), new])
         images = torch.cat([images.to(new), torch.stack([product(vector) for vector in new])])
-        basis, upper = torch.linalg.qr(images.T)  # the first columns do not change when others are added
-        of_basis = torch.cat([of_basis.to(new), torch.stack([product(column) for column in basis.T[len(of_basis) :]])])
+        basis, upper = torch.linalg.qr(
+            images.T
+        )  # the first columns do not change when others are added
+        of_basis = torch.cat(
+            [
+                of_basis.to(new),
+                torch.stack([product(column) for column in basis.T[len(of_basis) :]]),
+            ]
+        )
         trace = _mean_of(_leave_one_out(vectors, basis, upper, of_basis), 0.0, tolerance)
     return trace
 
@@ -69,12 +80,18 @@ def _leave_one_out(vectors: Tensor, basis: Tensor, upper: Tensor, of_basis: Tens
     upper = upper.double()
     scale = upper.diagonal().abs()
     inner = (of_basis @ basis).double()  # QᵀHQ
-    if scale.min() <= torch.finfo(basis.dtype).eps * scale.max():  # the sketch holds the matrix's whole range, so its trace is the trace
+    if (
+        scale.min() <= torch.finfo(basis.dtype).eps * scale.max()
+    ):  # the sketch holds the matrix's whole range, so its trace is the trace
         return inner.trace().expand(len(upper))
     within = (basis.T @ vectors.T).double()  # Qᵀ of each vector, in columns
-    own = torch.linalg.solve_triangular(upper.T, torch.eye(len(upper), dtype=torch.float64, device=upper.device), upper=False)
+    own = torch.linalg.solve_triangular(
+        upper.T, torch.eye(len(upper), dtype=torch.float64, device=upper.device), upper=False
+    )
     own = own / own.norm(dim=0)
-    kept = within - own * (own * within).sum(0)  # the part of each vector that lies in the others' sketch
+    kept = within - own * (own * within).sum(
+        0
+    )  # the part of each vector that lies in the others' sketch
     sampled = (within * upper).sum(0) - 2 * (kept * upper).sum(0) + (kept * (inner @ kept)).sum(0)
     return inner.trace() - (own * (inner @ own)).sum(0) + sampled
 
@@ -84,5 +101,7 @@ def _mean_of(samples: Tensor, known: float, tolerance: float) -> Trace:
     if count < 2:
         return Trace(value, math.inf, False)
     error = float(samples.std()) / math.sqrt(count)
-    doubt = float(stdtrit(count - 1, ndtr(1)))  # Student's t: of few samples the standard error itself is not well known
+    doubt = float(
+        stdtrit(count - 1, ndtr(1))
+    )  # Student's t: of few samples the standard error itself is not well known
     return Trace(value, error, count >= FEWEST and doubt * error <= tolerance * abs(value))

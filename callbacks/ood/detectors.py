@@ -60,7 +60,9 @@ class KNN:
     @classmethod
     def fit(cls, features: Tensor, k: int) -> "KNN":
         if not 1 <= k <= len(features):
-            raise InputError(f"OODScores's k is {k}; it must be from 1 to {len(features)}, the number of training items.")
+            raise InputError(
+                f"OODScores's k is {k}; it must be from 1 to {len(features)}, the number of training items."
+            )
         return cls(F.normalize(features), k)
 
     def __call__(self, features: Tensor) -> Tensor:
@@ -90,7 +92,9 @@ class Mahalanobis:
         """`labels` are class numbers; classes that no training item has are left out."""
         features = features.double()
         _, group = labels.unique(return_inverse=True)
-        total = features.new_zeros(int(group.max()) + 1, features.shape[1]).index_add_(0, group, features)
+        total = features.new_zeros(int(group.max()) + 1, features.shape[1]).index_add_(
+            0, group, features
+        )
         means = total / group.bincount()[:, None]
         rest = features - means[group]
         scatter, directions = torch.linalg.eigh(rest.T @ rest)
@@ -120,7 +124,9 @@ class ViM:
         bias = weight.new_zeros(len(weight)) if head.bias is None else head.bias.detach().double()
         origin = -torch.linalg.pinv(weight) @ bias
         moved = features - origin
-        _, directions = torch.linalg.eigh(moved.T @ moved / len(moved))  # in order of increasing variance
+        _, directions = torch.linalg.eigh(
+            moved.T @ moved / len(moved)
+        )  # in order of increasing variance
         residual = directions[:, : features.shape[1] - principal]
         length = (moved @ residual).norm(dim=1).mean()
         if length < 1e-9 * moved.norm(dim=1).mean():
@@ -130,7 +136,9 @@ class ViM:
         return cls(origin, residual, logits.double().amax(1).mean() / length)
 
     def __call__(self, features: Tensor, logits: Tensor) -> Tensor:
-        return self.alpha * ((features.double() - self.origin) @ self.residual).norm(dim=1) + energy(logits)
+        return self.alpha * ((features.double() - self.origin) @ self.residual).norm(
+            dim=1
+        ) + energy(logits)
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,30 @@ class NamedDetector:
         """
         kind = class_of(entry)
         head = deepcopy(head).cpu()  # a detector may change what it is given
-        supplied = {"model": None, "encoder": None, "head": head, "w": getattr(head, "weight", None), "b": getattr(head, "bias", None)}
+        supplied = {
+            "model": None,
+            "encoder": None,
+            "head": head,
+            "w": getattr(head, "weight", None),
+            "b": getattr(head, "bias", None),
+        }
         asked = inspect.signature(kind).parameters
-        given = {name: torch.tensor(value) if isinstance(value, list) else value for name, value in (entry.get("init_args") or {}).items()}
+        given = {
+            name: torch.tensor(value) if isinstance(value, list) else value
+            for name, value in (entry.get("init_args") or {}).items()
+        }
         try:
-            return cls(kind(**{name: value for name, value in supplied.items() if name in asked} | given))
-        except (AttributeError, TypeError, ValueError) as error:  # what constructors raise for arguments that are absent, wrong or unknown
-            raise InputError(f"{entry['class_path']} cannot be made from its init_args ({error}).") from error
+            return cls(
+                kind(**{name: value for name, value in supplied.items() if name in asked} | given)
+            )
+        except (
+            AttributeError,
+            TypeError,
+            ValueError,
+        ) as error:  # what constructors raise for arguments that are absent, wrong or unknown
+            raise InputError(
+                f"{entry['class_path']} cannot be made from its init_args ({error})."
+            ) from error
 
     @property
     def needs_fit(self) -> bool:
@@ -47,11 +64,15 @@ class NamedDetector:
         try:
             fit(self._given(logits, features), labels.cpu())
         except (AssertionError, ValueError) as error:
-            raise InputError(f"{type(self.detector).__name__} cannot be fitted to the training items ({error}).") from error
+            raise InputError(
+                f"{type(self.detector).__name__} cannot be fitted to the training items ({error})."
+            ) from error
 
     @torch.no_grad()
     def __call__(self, logits: Tensor, features: Tensor) -> Tensor:
-        score = self.detector.predict_logits if self.takes_logits else self.detector.predict_features
+        score = (
+            self.detector.predict_logits if self.takes_logits else self.detector.predict_features
+        )
         return score(self._given(logits, features)).double().to(logits.device)
 
     def _given(self, logits: Tensor, features: Tensor) -> Tensor:
@@ -63,7 +84,9 @@ def class_of(entry: dict[str, Any]) -> type:
     try:
         api = import_module("pytorch_ood.api")
     except ImportError as error:
-        raise InputError('OODScores\'s detectors need pytorch-ood; install it with: pip install -e ".[ood]" -c constraints.txt') from error
+        raise InputError(
+            'OODScores\'s detectors need pytorch-ood; install it with: pip install -e ".[ood]" -c constraints.txt'
+        ) from error
     path = str(entry.get("class_path", entry))
     module, _, name = path.rpartition(".")
     try:
@@ -72,7 +95,9 @@ def class_of(entry: dict[str, Any]) -> type:
         raise InputError(
             f"OODScores's detectors name {path}, which is not there; name a class like pytorch_ood.detector.MaxLogit."
         ) from error
-    if not isinstance(kind, type) or not issubclass(kind, (api.LogitsDetector, api.FeaturesDetector)):
+    if not isinstance(kind, type) or not issubclass(
+        kind, (api.LogitsDetector, api.FeaturesDetector)
+    ):
         raise InputError(
             f"OODScores's detectors name {path}, which takes neither logits nor penultimate features; only those that do can be named."
         )

@@ -27,13 +27,19 @@ class Outputs(NamedTuple):
 
 def check_halves(network: nn.Module) -> None:
     """Refuse a network whose penultimate features have no name."""
-    if not callable(getattr(network, "features", None)) or not isinstance(getattr(network, "head", None), nn.Module):
+    if not callable(getattr(network, "features", None)) or not isinstance(
+        getattr(network, "head", None), nn.Module
+    ):
         raise InputError(
             f"{type(network).__name__} does not name its penultimate layer; OOD scores need `features(inputs)` and a module `head`, as Network has them."
         )
 
 
-def one_pass(classifier: AnnotatorClassifier, loader: Iterable[tuple[Tensor, Tensor]], odin: ODIN | None = None) -> Outputs:
+def one_pass(
+    classifier: AnnotatorClassifier,
+    loader: Iterable[tuple[Tensor, Tensor]],
+    odin: ODIN | None = None,
+) -> Outputs:
     """Run a classifier over the batches of a loader. ODIN takes its gradient from this very pass and adds one pass after its step."""
     network, parts = classifier.network, []
     for inputs, index in loader:
@@ -58,6 +64,10 @@ def foreign_loader(stored: Tensor, data: VoteDataModule) -> TensorLoader:
         raise InputError(
             f"{type(data).__name__} reads its inputs one by one, so how to prepare other images like them is not known; OODScores needs data in memory."
         )
-    order = BatchOrder(torch.arange(len(stored)), data.batch_size, data.seed, False, *rank_and_ranks())
-    scale = corpus.scale if stored.is_floating_point() else 255  # images come as bytes, whatever the data are stored as
+    order = BatchOrder(
+        torch.arange(len(stored)), data.batch_size, data.seed, False, *rank_and_ranks()
+    )
+    scale = (
+        corpus.scale if stored.is_floating_point() else 255
+    )  # images come as bytes, whatever the data are stored as
     return TensorLoader(Standardize(stored, corpus.mean, corpus.std, scale), order)

@@ -26,13 +26,26 @@ def training_by_evidence(folder: Path) -> TrainingRecord | None:
     if isinstance(failure, dict) and isinstance(failure.get("reason"), str):
         return TrainingRecord("diverged", len(rows), None, None, reason=failure["reason"])
     planned = trainer.get("max_epochs")
-    if not rows or type(planned) is not int or trainer.get("max_steps", -1) != -1 or trainer.get("max_time") is not None:
+    if (
+        not rows
+        or type(planned) is not int
+        or trainer.get("max_steps", -1) != -1
+        or trainer.get("max_time") is not None
+    ):
         return None
-    if [row.get("epoch") for row in rows] != list(range(len(rows))) or not all(is_number(value) for row in rows for value in row.values()):
+    if [row.get("epoch") for row in rows] != list(range(len(rows))) or not all(
+        is_number(value) for row in rows for value in row.values()
+    ):
         return None
     if reason := divergence(rows):
         return TrainingRecord("diverged", len(rows), planned, None, reason=reason)
-    ended = "epochs" if len(rows) == planned else "early_stopping" if _stopped_early(rows, trainer) else None
+    ended = (
+        "epochs"
+        if len(rows) == planned
+        else "early_stopping"
+        if _stopped_early(rows, trainer)
+        else None
+    )
     if ended is None or not _ends_with(folder / "checkpoints" / "last.ckpt", len(rows)):
         return None
     return TrainingRecord(ended, len(rows), planned, None)
@@ -50,17 +63,36 @@ def _trainer_options(path: Path) -> dict[str, Any]:
 def _stopped_early(rows: list[dict[str, float]], trainer: dict[str, Any]) -> bool:
     """Whether early stopping, applied to the history, ends it after exactly these epochs."""
     callbacks = trainer.get("callbacks")
-    entries = [entry for entry in callbacks if isinstance(entry, dict)] if isinstance(callbacks, list) else []
-    rules = [entry.get("init_args") or {} for entry in entries if str(entry.get("class_path")).endswith(".EarlyStopping")]
+    entries = (
+        [entry for entry in callbacks if isinstance(entry, dict)]
+        if isinstance(callbacks, list)
+        else []
+    )
+    rules = [
+        entry.get("init_args") or {}
+        for entry in entries
+        if str(entry.get("class_path")).endswith(".EarlyStopping")
+    ]
     if len(rules) != 1 or not isinstance(rules[0], dict) or rules[0].get("mode", "min") != "min":
         return False
-    monitor, patience, least = rules[0].get("monitor"), rules[0].get("patience", 3), rules[0].get("min_delta", 0.0)
-    if not isinstance(monitor, str) or monitor not in rows[0] or type(patience) is not int or not is_number(least):
+    monitor, patience, least = (
+        rules[0].get("monitor"),
+        rules[0].get("patience", 3),
+        rules[0].get("min_delta", 0.0),
+    )
+    if (
+        not isinstance(monitor, str)
+        or monitor not in rows[0]
+        or type(patience) is not int
+        or not is_number(least)
+    ):
         return False
     best, waited = math.inf, []
     for row in rows:
         score = row.get(monitor, math.nan)
-        best, wait = (score, 0) if score + abs(least) < best else (best, (waited[-1] if waited else 0) + 1)
+        best, wait = (
+            (score, 0) if score + abs(least) < best else (best, (waited[-1] if waited else 0) + 1)
+        )
         waited.append(wait)
     return waited[-1] >= patience and all(wait < patience for wait in waited[:-1])
 
@@ -72,5 +104,7 @@ def _ends_with(last: Path, epochs: int) -> bool:
     try:
         content = torch.load(last, map_location="cpu", weights_only=True)
         return content["epoch"] == epochs - 1 and not is_mid_epoch(content)
-    except Exception:  # torch, zipfile and pickle each raise their own: what cannot be read proves nothing
+    except (
+        Exception
+    ):  # torch, zipfile and pickle each raise their own: what cannot be read proves nothing
         return False

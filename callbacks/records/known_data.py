@@ -32,10 +32,21 @@ class KnownData(Callback):
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """The datamodule is set up before its callbacks are."""
-        know_data(self.folder, trainer.datamodule, self.options, write=stage == "fit" and trainer.is_global_zero)  # pyright: ignore[reportAttributeAccessIssue]
+        know_data(
+            self.folder,
+            trainer.datamodule,
+            self.options,
+            write=stage == "fit" and trainer.is_global_zero,
+        )  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def know_data(folder: Path, data: VoteDataModule, options: dict[str, Any], write: bool, now: Fingerprint | None = None) -> None:
+def know_data(
+    folder: Path,
+    data: VoteDataModule,
+    options: dict[str, Any],
+    write: bool,
+    now: Fingerprint | None = None,
+) -> None:
     """Refuse data, or defaults of options, that are not those that a run was trained on; of a run that begins, note them where `write` is set.
 
     `now` is the fingerprint of the data, where it is known already.
@@ -45,10 +56,15 @@ def know_data(folder: Path, data: VoteDataModule, options: dict[str, Any], write
     if known is None:
         _check_times(folder, data)
         if write:
-            write_atomically(folder / FILE, json.dumps({"options": options, "data": now}, indent=1, default=str) + "\n")
+            write_atomically(
+                folder / FILE,
+                json.dumps({"options": options, "data": now}, indent=1, default=str) + "\n",
+            )
         return
     if changed := difference(known["data"], now):
-        raise InputError(f"{folder.name} cannot be used with this data: {changed}; {INSTEAD.format(folder=folder)}.")
+        raise InputError(
+            f"{folder.name} cannot be used with this data: {changed}; {INSTEAD.format(folder=folder)}."
+        )
     if other := _other_option(known["options"], json.loads(json.dumps(options, default=str))):
         name, before, after = other
         raise InputError(
@@ -64,14 +80,23 @@ def read_fingerprint(folder: Path) -> dict[str, Any] | None:
     if content is None and not path.exists():
         return None
     if not _is_whole(content):
-        raise InputError(f"{path} cannot be read, so what this run was trained on is not known; delete {folder} to train it again.")
+        raise InputError(
+            f"{path} cannot be read, so what this run was trained on is not known; delete {folder} to train it again."
+        )
     return content
 
 
 def _is_whole(content: Any) -> bool:
-    if not isinstance(content, dict) or not isinstance(content.get("options"), dict) or not isinstance(content.get("data"), dict):
+    if (
+        not isinstance(content, dict)
+        or not isinstance(content.get("options"), dict)
+        or not isinstance(content.get("data"), dict)
+    ):
         return False
-    return all(isinstance(part, dict) and isinstance(part.get("digest"), str) and _is_time(part) for part in content["data"].values())
+    return all(
+        isinstance(part, dict) and isinstance(part.get("digest"), str) and _is_time(part)
+        for part in content["data"].values()
+    )
 
 
 def _is_time(part: dict[str, Any]) -> bool:
@@ -83,12 +108,21 @@ def check_at_hand(folder: Path, now: Fingerprint) -> None:
     """Refuse a finished run whose votes or items are no longer what the files at hand say."""
     known = read_fingerprint(folder)
     if known and (changed := difference(known["data"], now)):
-        raise InputError(f"{folder.name} has results of other data: {changed}; {INSTEAD.format(folder=folder)}.")
+        raise InputError(
+            f"{folder.name} has results of other data: {changed}; {INSTEAD.format(folder=folder)}."
+        )
 
 
 def _check_times(folder: Path, data: VoteDataModule) -> None:
     """Of a run that noted nothing, as earlier versions did, files must at least be older than what they were trained to."""
-    trained = next((path for path in (folder / "checkpoints" / name for name in ("best.ckpt", "last.ckpt")) if path.exists()), None)
+    trained = next(
+        (
+            path
+            for path in (folder / "checkpoints" / name for name in ("best.ckpt", "last.ckpt"))
+            if path.exists()
+        ),
+        None,
+    )
     if trained is None:
         return
     newer = [path for path in data.files() if path.stat().st_mtime > trained.stat().st_mtime]
@@ -105,7 +139,11 @@ def _other_option(before: Any, after: Any, name: str = "") -> tuple[str, Any, An
     ('data.padding', 4, 5)
     """
     if isinstance(before, dict) and isinstance(after, dict):
-        inner = (_other_option(before[key], after[key], _dotted(name, key)) for key in before if key in after)
+        inner = (
+            _other_option(before[key], after[key], _dotted(name, key))
+            for key in before
+            if key in after
+        )
         return next((result for result in inner if result), None)
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         inner = (_other_option(one, other, name) for one, other in zip(before, after, strict=True))

@@ -8,7 +8,12 @@ from typing import Any, get_type_hints
 
 from core.atomic_io import write_atomically
 
-ENDS = {"epochs": "all epochs", "steps": "all steps", "early_stopping": "early stopping", "diverged": "diverged"}
+ENDS = {
+    "epochs": "all epochs",
+    "steps": "all steps",
+    "early_stopping": "early stopping",
+    "diverged": "diverged",
+}
 FILE = "training.json"
 
 
@@ -33,7 +38,11 @@ class TrainingRecord:
 
     def in_words(self) -> str:
         of = f" of {self.planned_epochs}" if self.planned_epochs is not None else ""
-        steps = f", {self.steps} of {self.planned_steps} steps" if self.planned_steps is not None else ""
+        steps = (
+            f", {self.steps} of {self.planned_steps} steps"
+            if self.planned_steps is not None
+            else ""
+        )
         return f"trained for {self.epochs}{of} epochs{steps} ({ENDS[self.ended]})"
 
 
@@ -47,13 +56,20 @@ def as_training(content: Any) -> TrainingRecord | None:
     >>> as_training({"ended": "max_time", "epochs": 3, "planned_epochs": 200, "steps": 90})
     """
     kinds = get_type_hints(TrainingRecord)
-    if not isinstance(content, dict) or not content.keys() <= kinds.keys() or content.get("ended") not in list(ENDS):
+    if (
+        not isinstance(content, dict)
+        or not content.keys() <= kinds.keys()
+        or content.get("ended") not in list(ENDS)
+    ):
         return None
     try:
         record = TrainingRecord(**content)
     except TypeError:
         return None
-    right = all(isinstance(value, kinds[name]) and not isinstance(value, bool) for name, value in asdict(record).items())
+    right = all(
+        isinstance(value, kinds[name]) and not isinstance(value, bool)
+        for name, value in asdict(record).items()
+    )
     return record if right else None
 
 
@@ -63,5 +79,17 @@ def divergence(epochs: list[dict[str, float]]) -> str:
     >>> divergence([{"epoch": 0, "train/loss": 1.5, "val/loss": 1.2}, {"epoch": 1, "train/loss": float("nan"), "val/loss": 1.3}])
     'its loss was nan in epoch 1'
     """
-    losses = ((int(row["epoch"]), row[name]) for row in epochs for name in ("train/loss", "val/loss") if name in row)
-    return next((f"its loss was {loss:g} in epoch {epoch}" for epoch, loss in losses if not math.isfinite(loss)), "")
+    losses = (
+        (int(row["epoch"]), row[name])
+        for row in epochs
+        for name in ("train/loss", "val/loss")
+        if name in row
+    )
+    return next(
+        (
+            f"its loss was {loss:g} in epoch {epoch}"
+            for epoch, loss in losses
+            if not math.isfinite(loss)
+        ),
+        "",
+    )

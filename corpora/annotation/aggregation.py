@@ -20,7 +20,13 @@ from core.errors import InputError
 from corpora.annotation.judgements import DIGITS, NO, UNSURE, YES, Judgements
 
 CLASS_NAMES = (*"0123456789", "NaN")  # NaN: no digit at all
-CORRELATED = ("milliseconds", "mean uncertainty", "unsure proportion", "entropy, equally weighted", "entropy, uncertainty weighted")
+CORRELATED = (
+    "milliseconds",
+    "mean uncertainty",
+    "unsure proportion",
+    "entropy, equally weighted",
+    "entropy, uncertainty weighted",
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,9 @@ class Aggregate:
     equal: np.ndarray  # soft labels [N, 11], unsure counts 1
     uncertainty: np.ndarray  # soft labels [N, 11], unsure counts 1/2
     majority: np.ndarray  # class [N]
-    mean_uncertainty: np.ndarray  # share of the ten digits that an annotator is unsure about, mean over annotators, [N]
+    mean_uncertainty: (
+        np.ndarray
+    )  # share of the ten digits that an annotator is unsure about, mean over annotators, [N]
     unsure_proportion: np.ndarray  # share of annotators who are unsure about any digit, [N]
     annotations: np.ndarray  # how many there are, [N]
     milliseconds: np.ndarray  # mean over the annotations that have a time, [N]; NaN where none has
@@ -49,7 +57,9 @@ def aggregate(judgements: Judgements) -> Aggregate:
         equal=soft_labels(judgements, unsure=1.0),
         uncertainty=uncertainty,
         majority=majority(uncertainty),
-        mean_uncertainty=image_means(unsure.mean(1), judgements),  # of ten digits: nobody can be unsure about the eleventh label
+        mean_uncertainty=image_means(
+            unsure.mean(1), judgements
+        ),  # of ten digits: nobody can be unsure about the eleventh label
         unsure_proportion=image_means(unsure.any(1), judgements),
         annotations=np.bincount(judgements.image, minlength=len(judgements.images)),
         milliseconds=_mean_times(judgements),
@@ -63,7 +73,9 @@ def annotator_labels(answers: np.ndarray, unsure: float) -> np.ndarray:
     [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     """
     if not 0 < unsure <= 1:
-        raise InputError(f"the weight of an unsure is {unsure}; it must be above 0 and at most 1, the weight of a yes.")
+        raise InputError(
+            f"the weight of an unsure is {unsure}; it must be above 0 and at most 1, the weight of a yes."
+        )
     weight = np.zeros((len(answers), DIGITS + 1))
     weight[:, :DIGITS] = (answers == YES) + unsure * (answers == UNSURE)
     weight[:, DIGITS] = (answers == NO).all(1)
@@ -94,7 +106,9 @@ def majority(labels: np.ndarray) -> np.ndarray:
 
 def annotations_per_image(judgements: Judgements) -> dict[int, int]:
     """How many images have how many annotations: the histogram, fewest first."""
-    number, images = np.unique(np.bincount(judgements.image, minlength=len(judgements.images)), return_counts=True)
+    number, images = np.unique(
+        np.bincount(judgements.image, minlength=len(judgements.images)), return_counts=True
+    )
     return dict(zip(number.tolist(), images.tolist(), strict=True))
 
 
@@ -107,7 +121,9 @@ def correlations(result: Aggregate, method: str = "pearson") -> np.ndarray:
     if method not in ("pearson", "spearman"):
         raise InputError(f"the correlation is {method}; it must be pearson or spearman.")
     entropies = (entr(labels).sum(1) for labels in (result.equal, result.uncertainty))
-    columns = np.stack([result.milliseconds, result.mean_uncertainty, result.unsure_proportion, *entropies])
+    columns = np.stack(
+        [result.milliseconds, result.mean_uncertainty, result.unsure_proportion, *entropies]
+    )
     timed = ~np.isnan(result.milliseconds)
     columns = columns[:, timed] if timed.any() else columns
     if method == "spearman":

@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from corpora.annotation.aggregation import CORRELATED, Aggregate, annotations_per_image, correlations
+from corpora.annotation.aggregation import (
+    CORRELATED,
+    Aggregate,
+    annotations_per_image,
+    correlations,
+)
 from corpora.annotation.judgements import Judgements
 
 
@@ -10,13 +15,17 @@ def annotation_lines(raw: Judgements, kept: Judgements, result: Aggregate) -> li
     """Of the judgements as they came, those of attentive annotators, and what follows from these."""
     failed = len(raw.inattentive)
     unanimous = (result.uncertainty.max(1) == 1).mean()
-    histogram = ", ".join(f"{images:,} x {number}" for number, images in annotations_per_image(kept).items())
+    histogram = ", ".join(
+        f"{images:,} x {number}" for number, images in annotations_per_image(kept).items()
+    )
     return [
         f"{len(result):,} images, {len(kept):,} annotations by {len(kept.annotators):,} annotators; {failed:,} failed an attention check and are left out",
         f"images x annotations: {histogram}",
         f"unanimous (NoHLV): {unanimous:.1%}; no digit (NaN) by majority: {(result.majority == result.uncertainty.shape[1] - 1).mean():.1%}",
         f"mean uncertainty: {result.mean_uncertainty.mean():.3f}; unsure proportion: {result.unsure_proportion.mean():.3f}",
-        "Pearson correlations over images of " + ", ".join(f"({place}) {name}" for place, name in enumerate(CORRELATED, 1)) + ":",
+        "Pearson correlations over images of "
+        + ", ".join(f"({place}) {name}" for place, name in enumerate(CORRELATED, 1))
+        + ":",
         *_matrix(correlations(result)),
     ]
 

@@ -36,7 +36,9 @@ class YesNoUnsureCrowd:
         belief = self._belief(evidence, seed)
         votes = self._answers(belief).astype(np.int64)
         likeliest = belief.argmax(2)[..., None]
-        np.put_along_axis(votes, likeliest, np.maximum(np.take_along_axis(votes, likeliest, 2), 1), 2)
+        np.put_along_axis(
+            votes, likeliest, np.maximum(np.take_along_axis(votes, likeliest, 2), 1), 2
+        )
         return votes.sum(1)
 
     def answers(self, evidence: np.ndarray, seed: int) -> np.ndarray:
@@ -49,7 +51,9 @@ class YesNoUnsureCrowd:
 
     def _belief(self, evidence: np.ndarray, seed: int) -> np.ndarray:
         items, classes = evidence.shape
-        noise = generator(seed, "crowd").normal(scale=self.noise, size=(items, self.annotators, classes))
+        noise = generator(seed, "crowd").normal(
+            scale=self.noise, size=(items, self.annotators, classes)
+        )
         return softmax(evidence[:, None] + noise, axis=2)
 
     def _answers(self, belief: np.ndarray) -> np.ndarray:
@@ -57,7 +61,12 @@ class YesNoUnsureCrowd:
 
 
 def class_evidence(
-    images: np.ndarray, known: np.ndarray, labels: np.ndarray, own: np.ndarray, neighbours: int = 3, sharpness: float = 8.0
+    images: np.ndarray,
+    known: np.ndarray,
+    labels: np.ndarray,
+    own: np.ndarray,
+    neighbours: int = 3,
+    sharpness: float = 8.0,
 ) -> np.ndarray:
     """How much each image looks like each class: the nearness of its nearest known examples of that class, [N, K].
 
@@ -66,9 +75,14 @@ def class_evidence(
     nearest, closest = [], []
     for start in range(0, len(images), BLOCK):
         some = images[start : start + BLOCK]
-        distance = np.sqrt(np.maximum((some**2).sum(1)[:, None] + (known**2).sum(1) - 2 * some @ known.T, 0))
+        distance = np.sqrt(
+            np.maximum((some**2).sum(1)[:, None] + (known**2).sum(1) - 2 * some @ known.T, 0)
+        )
         np.put_along_axis(distance, own[start : start + BLOCK], np.inf, 1)
-        of_class = [np.sort(distance[:, labels == label], axis=1)[:, :neighbours].mean(1) for label in np.unique(labels)]
+        of_class = [
+            np.sort(distance[:, labels == label], axis=1)[:, :neighbours].mean(1)
+            for label in np.unique(labels)
+        ]
         nearest.append(np.stack(of_class, axis=1))
         closest.append(distance.min(1))
     return -sharpness * np.concatenate(nearest) / np.median(np.concatenate(closest))

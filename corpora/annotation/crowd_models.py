@@ -16,11 +16,15 @@ MODELS = {"dawid_skene": "DawidSkene", "mace": "MACE"}
 def crowd_labels(judgements: Judgements, model: str, seed: int) -> np.ndarray:
     """The soft labels [N, 11] that `dawid_skene` or `mace` infers."""
     if model not in MODELS:
-        raise InputError(f"the model of annotators is {model}; it must be one of {', '.join(MODELS)}.")
+        raise InputError(
+            f"the model of annotators is {model}; it must be one of {', '.join(MODELS)}."
+        )
     try:
         aggregation: Any = import_module("crowdkit.aggregation")
     except ModuleNotFoundError as error:
-        raise InputError(f'{model} labels need crowd-kit; install it with pip install -e ".[crowd]" -c constraints.txt.') from error
+        raise InputError(
+            f'{model} labels need crowd-kit; install it with pip install -e ".[crowd]" -c constraints.txt.'
+        ) from error
     import pandas as pd  # crowd-kit's own tables
 
     # named by words: crowd-kit takes the numbers 0 and 1 for False and True
@@ -28,7 +32,11 @@ def crowd_labels(judgements: Judgements, model: str, seed: int) -> np.ndarray:
     rows = pd.DataFrame({"task": judgements.image, "worker": judgements.annotator, "label": names})
     options = {"random_state": seed} if model == "mace" else {}
     result = getattr(aggregation, MODELS[model])(**options).fit_predict_proba(rows)
-    table = result.reindex(index=range(len(judgements.images)), columns=list(CLASS_NAMES)).fillna(0).to_numpy(float)
+    table = (
+        result.reindex(index=range(len(judgements.images)), columns=list(CLASS_NAMES))
+        .fillna(0)
+        .to_numpy(float)
+    )
     return table / table.sum(1, keepdims=True)
 
 

@@ -13,7 +13,9 @@ from datamodules.io.tables import read_table, refuse
 DIGITS = 10  # that annotators are asked about
 NO, UNSURE, YES = 0, 1, 2
 ANSWERS = {"no": NO, "unsure": UNSURE, "yes": YES}
-LABELS = {form: digit for digit in range(DIGITS) for form in (str(digit), f"{digit}.0")}  # tables may have turned numbers into fractions
+LABELS = {
+    form: digit for digit in range(DIGITS) for form in (str(digit), f"{digit}.0")
+}  # tables may have turned numbers into fractions
 ABSENT: dict[str, int] = {"": -1, "nan": -1, "none": -1}
 COLUMNS = ("annotator", "image", "label", "answer")
 OPTIONAL = ("milliseconds", "check")
@@ -49,13 +51,17 @@ class Judgements:
         """
         checks = np.flatnonzero(self.check >= 0)
         wanted = (np.arange(DIGITS) == self.check[checks, None]) * YES
-        return np.unique(self.annotator[checks[((self.answers[checks] == YES) * YES != wanted).any(1)]])
+        return np.unique(
+            self.annotator[checks[((self.answers[checks] == YES) * YES != wanted).any(1)]]
+        )
 
     def attentive(self) -> "Judgements":
         """Without the annotators who failed an attention check, and without the checks themselves."""
         kept = (self.check < 0) & ~np.isin(self.annotator, self.inattentive)
         if not kept.any():
-            raise InputError("no annotation is left without the attention checks and those who failed one; some must have passed them all.")
+            raise InputError(
+                "no annotation is left without the attention checks and those who failed one; some must have passed them all."
+            )
         return self.take(np.flatnonzero(kept))
 
 
@@ -76,16 +82,28 @@ def judgements_from_rows(table: Mapping[str, Sequence[Any]], source: Path) -> Ju
     [[2, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
     """
     if not len(table["answer"]):
-        raise InputError(f"{source} has no rows; it must have one for each class of every image that somebody judged.")
+        raise InputError(
+            f"{source} has no rows; it must have one for each class of every image that somebody judged."
+        )
     words = {column: _words(table[column]) for column in (*COLUMNS, *OPTIONAL) if column in table}
     for column in ("annotator", "image"):
-        refuse(np.flatnonzero(_codes(words[column], ABSENT, 0) < 0), source, f"no {column}", "every judgement needs one")
+        refuse(
+            np.flatnonzero(_codes(words[column], ABSENT, 0) < 0),
+            source,
+            f"no {column}",
+            "every judgement needs one",
+        )
     answer = _codes(words["answer"], ANSWERS, -1)
     unknown = np.flatnonzero(answer < 0)
     message = f"the answer '{table['answer'][unknown[0]]}'" if len(unknown) else ""
     refuse(unknown, source, message, "every answer must be yes, no or unsure")
     label = _codes(words["label"], LABELS, -1)
-    refuse(np.flatnonzero(label < 0), source, "another label than a digit", "every label must be one of 0 to 9")
+    refuse(
+        np.flatnonzero(label < 0),
+        source,
+        "another label than a digit",
+        "every label must be one of 0 to 9",
+    )
     (annotators, annotator), (images, image) = words["annotator"], words["image"]
     annotations, whose = np.unique(annotator * len(images) + image, return_inverse=True)
     annotator, image = np.divmod(annotations, len(images))
@@ -100,17 +118,30 @@ def judgements_from_rows(table: Mapping[str, Sequence[Any]], source: Path) -> Ju
             "whoever judges an image must answer to all ten classes."
         )
     millis = _once(_times(words, source), whose, len(annotations), source, "milliseconds")
-    checks = _codes(words["check"], LABELS | ABSENT, -2) if "check" in words else np.full(len(label), -1)
-    refuse(np.flatnonzero(checks < -1), source, "another check than a digit", "it must be the digit shown, or empty for ordinary images")
+    checks = (
+        _codes(words["check"], LABELS | ABSENT, -2) if "check" in words else np.full(len(label), -1)
+    )
+    refuse(
+        np.flatnonzero(checks < -1),
+        source,
+        "another check than a digit",
+        "it must be the digit shown, or empty for ordinary images",
+    )
     check = _once(checks, whose, len(annotations), source, "check")
-    return Judgements(images, annotators, image, annotator, answers, np.where(millis < 0, np.nan, millis), check)
+    return Judgements(
+        images, annotators, image, annotator, answers, np.where(millis < 0, np.nan, millis), check
+    )
 
 
-Words = tuple[np.ndarray, np.ndarray]  # the different words of a column, and which of them each row has
+Words = tuple[
+    np.ndarray, np.ndarray
+]  # the different words of a column, and which of them each row has
 
 
 def _words(values: Sequence[Any]) -> Words:
-    words, which = np.unique(np.array([str(value).strip() for value in values]), return_inverse=True)
+    words, which = np.unique(
+        np.array([str(value).strip() for value in values]), return_inverse=True
+    )
     return words, which
 
 
@@ -124,8 +155,15 @@ def _times(words: dict[str, Words], source: Path) -> np.ndarray:
     if "milliseconds" not in words:
         return np.full(len(words["answer"][1]), -1.0)
     different, which = words["milliseconds"]
-    values = np.array([-1.0 if word.lower() in ABSENT else _positive(word) for word in different])[which]
-    refuse(np.flatnonzero(np.isnan(values)), source, "milliseconds that are no time", "they must be numbers above 0, or empty")
+    values = np.array([-1.0 if word.lower() in ABSENT else _positive(word) for word in different])[
+        which
+    ]
+    refuse(
+        np.flatnonzero(np.isnan(values)),
+        source,
+        "milliseconds that are no time",
+        "they must be numbers above 0, or empty",
+    )
     return values
 
 
@@ -142,16 +180,31 @@ def _refuse_repeats(cell: np.ndarray, answer: np.ndarray, source: Path) -> None:
     _, first, which = np.unique(cell, return_index=True, return_inverse=True)
     contradictory = np.flatnonzero(answer != answer[first][which])
     refuse(
-        contradictory, source, "an answer that contradicts an earlier one of the same annotator", "each class of an image is judged once"
+        contradictory,
+        source,
+        "an answer that contradicts an earlier one of the same annotator",
+        "each class of an image is judged once",
     )
     again = np.setdiff1d(np.arange(len(cell)), first)
-    refuse(again, source, "an answer of the same annotator that was there before", "each class of an image is judged once")
+    refuse(
+        again,
+        source,
+        "an answer of the same annotator that was there before",
+        "each class of an image is judged once",
+    )
 
 
-def _once(values: np.ndarray, whose: np.ndarray, annotations: int, source: Path, column: str) -> np.ndarray:
+def _once(
+    values: np.ndarray, whose: np.ndarray, annotations: int, source: Path, column: str
+) -> np.ndarray:
     """What all ten rows of each annotation say alike."""
     result = np.empty(annotations, values.dtype)
     result[whose] = values
     different = np.flatnonzero(values != result[whose])
-    refuse(different, source, f"{column} that differ from those of another row of the annotation", "all ten rows of one must say the same")
+    refuse(
+        different,
+        source,
+        f"{column} that differ from those of another row of the annotation",
+        "all ten rows of one must say the same",
+    )
     return result

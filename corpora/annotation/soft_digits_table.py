@@ -25,7 +25,10 @@ PUBLISHED = {
     "equal": "soft_label_yes_unc_equal",
     "uncertainty": "soft_label",
 }
-INFERRED = {"dawid_skene": "soft_label_dawid_skene", "mace": "soft_label_mace"}  # not published: made here by `crowd_models`
+INFERRED = {
+    "dawid_skene": "soft_label_dawid_skene",
+    "mace": "soft_label_mace",
+}  # not published: made here by `crowd_models`
 LABELS = PUBLISHED | INFERRED
 COLUMNS = ("images", *PUBLISHED.values(), "human_uncert_mean", "pct_ann_unsure", "split", "source")
 OPTIONAL = (*INFERRED.values(), "simulated")
@@ -49,7 +52,12 @@ class SoftDigitsTable:
     def take(self, rows: np.ndarray) -> "SoftDigitsTable":
         """These rows alone."""
         labels = {name: votes.take(rows) for name, votes in self.labels.items()}
-        known = (self.human_uncert_mean[rows], self.pct_ann_unsure[rows], self.split[rows], self.source[rows])
+        known = (
+            self.human_uncert_mean[rows],
+            self.pct_ann_unsure[rows],
+            self.split[rows],
+            self.source[rows],
+        )
         return SoftDigitsTable(self.images[rows], labels, *known, self.simulated)
 
 
@@ -60,11 +68,21 @@ def read_soft_digits(where: str) -> SoftDigitsTable:
     """
     path = Path(where)
     if not path.exists() and (path.suffix == ".parquet" or where.count("/") != 1):
-        raise InputError(f"there is no {where}; give a parquet file, a folder of them, or the id of a dataset on the hub (owner/name).")
-    table = read_table(path, COLUMNS, OPTIONAL) if path.exists() else read_hub_table(where, COLUMNS, OPTIONAL)
+        raise InputError(
+            f"there is no {where}; give a parquet file, a folder of them, or the id of a dataset on the hub (owner/name)."
+        )
+    table = (
+        read_table(path, COLUMNS, OPTIONAL)
+        if path.exists()
+        else read_hub_table(where, COLUMNS, OPTIONAL)
+    )
     return SoftDigitsTable(
         images=pixels(table["images"], path),
-        labels={name: label_table(table[column], f"{where}, column {column},") for name, column in LABELS.items() if column in table},
+        labels={
+            name: label_table(table[column], f"{where}, column {column},")
+            for name, column in LABELS.items()
+            if column in table
+        },
         human_uncert_mean=_shares(table["human_uncert_mean"], path, "human_uncert_mean"),
         pct_ann_unsure=_shares(table["pct_ann_unsure"], path, "pct_ann_unsure"),
         split=split_words(table["split"], path),
@@ -80,7 +98,11 @@ def write_soft_digits(path: Path, table: SoftDigitsTable) -> None:
 
     numbers = {"human_uncert_mean": table.human_uncert_mean, "pct_ann_unsure": table.pct_ann_unsure}
     labels = {LABELS[name]: votes.probs.tolist() for name, votes in table.labels.items()}
-    words = {"split": table.split.tolist(), "source": table.source.tolist(), "file_name": [f"{row}.png" for row in range(len(table))]}
+    words = {
+        "split": table.split.tolist(),
+        "source": table.source.tolist(),
+        "file_name": [f"{row}.png" for row in range(len(table))],
+    }
     columns = {
         "images": [{"bytes": png(image), "path": None} for image in table.images],
         "indices": list(range(len(table))),
@@ -89,9 +111,15 @@ def write_soft_digits(path: Path, table: SoftDigitsTable) -> None:
         **words,
         "simulated": [table.simulated] * len(table),
     }
-    kinds: dict[str, Any] = {"images": ImageFeature(), "indices": Value("int64"), "simulated": Value("bool")}
+    kinds: dict[str, Any] = {
+        "images": ImageFeature(),
+        "indices": Value("int64"),
+        "simulated": Value("bool"),
+    }
     kinds |= (
-        dict.fromkeys(labels, List(Value("float64"))) | dict.fromkeys(numbers, Value("float64")) | dict.fromkeys(words, Value("string"))
+        dict.fromkeys(labels, List(Value("float64")))
+        | dict.fromkeys(numbers, Value("float64"))
+        | dict.fromkeys(words, Value("string"))
     )
     content = BytesIO()
     with quietly():
@@ -110,17 +138,26 @@ def label_table(values: Sequence[Any] | np.ndarray, source: str) -> VoteTable:
     try:
         table = np.array(values, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{source} has labels of different lengths or no numbers; all must have one number for each class.") from None
+        raise InputError(
+            f"{source} has labels of different lengths or no numbers; all must have one number for each class."
+        ) from None
     classes = len(CLASS_NAMES)
     if table.ndim == 1:
         bad = np.flatnonzero(~np.isin(table, np.arange(classes)))
-        refuse(bad, Path(source), "labels that are no class", f"they must be whole numbers from 0 to {classes - 1}")
+        refuse(
+            bad,
+            Path(source),
+            "labels that are no class",
+            f"they must be whole numbers from 0 to {classes - 1}",
+        )
         table = np.eye(classes)[table.astype(int)]
     if table.ndim != 2 or table.shape[1] not in (DIGITS, classes):
         raise InputError(
             f"{source} has labels of {table.shape[-1]} numbers; they need one for each of {DIGITS} digits, and may have one for NaN."
         )
-    return VoteTable.from_probs(np.pad(table, ((0, 0), (0, classes - table.shape[1]))), source=source)
+    return VoteTable.from_probs(
+        np.pad(table, ((0, 0), (0, classes - table.shape[1]))), source=source
+    )
 
 
 def split_words(values: Sequence[Any], source: Path) -> np.ndarray:
@@ -152,9 +189,13 @@ def _grey(image: Any, row: int, source: Path) -> np.ndarray:
         height, width = values.shape[-2:]  # a channel of its own, if there is one, comes first
         values = values.reshape(height, width)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{source} has no image in row {row}; it must be a picture or rows of grey values.") from None
+        raise InputError(
+            f"{source} has no image in row {row}; it must be a picture or rows of grey values."
+        ) from None
     if not np.isin(values, np.arange(256)).all():
-        raise InputError(f"{source} has other values than grey ones in the image of row {row}; they must be whole numbers from 0 to 255.")
+        raise InputError(
+            f"{source} has other values than grey ones in the image of row {row}; they must be whole numbers from 0 to 255."
+        )
     return values.astype(np.uint8)
 
 
@@ -162,8 +203,15 @@ def _shares(values: Sequence[Any], source: Path, column: str) -> np.ndarray:
     try:
         table = np.array(values, dtype=float).reshape(len(values))
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{source} has other values than numbers as {column}; it must be a share, from 0 to 1.") from None
-    refuse(np.flatnonzero(~((table >= 0) & (table <= 1))), source, f"{column} outside 0 to 1", "it must be a share")
+        raise InputError(
+            f"{source} has other values than numbers as {column}; it must be a share, from 0 to 1."
+        ) from None
+    refuse(
+        np.flatnonzero(~((table >= 0) & (table <= 1))),
+        source,
+        f"{column} outside 0 to 1",
+        "it must be a share",
+    )
     return table
 
 

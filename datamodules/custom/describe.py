@@ -12,7 +12,15 @@ from datamodules import VoteDataModule
 from datamodules.custom.duplicates import first_equal
 from datamodules.memmap_inputs import MemmapInputs
 from datamodules.summary import DatasetSummary
-from datamodules.votes.agreement import FAR, FEWEST, RARE, annotator_records, far_below, krippendorff_alpha, one_label_only
+from datamodules.votes.agreement import (
+    FAR,
+    FEWEST,
+    RARE,
+    annotator_records,
+    far_below,
+    krippendorff_alpha,
+    one_label_only,
+)
 from datamodules.votes.labels import LookAlikes, look_alikes, printed
 
 WIDTH = 40  # of the longest bar
@@ -29,13 +37,22 @@ def describe(data: VoteDataModule) -> Iterator[str]:
     yield f"{data.name}: {votes.source}"
     yield _line("annotators", crowd)
     yield _line("items", f"{len(votes) + len(summary.unvoted):,}, {_kind(summary.items)}")
-    yield _line("without votes", _named(summary.unvoted, "they cannot be trained on") if len(summary.unvoted) else "none")
+    yield _line(
+        "without votes",
+        _named(summary.unvoted, "they cannot be trained on") if len(summary.unvoted) else "none",
+    )
     yield _line("classes", f"{len(names)}: {name_some(names, shown=MOST_CLASSES)}")
     yield from _of_look_alikes(look_alikes(labels))
     yield from _of_votes(summary)
-    yield from _of_classes(votes.float_probs().mean(0, dtype=np.float64) if votes.counts is None else _shares(votes.counts), names)
+    yield from _of_classes(
+        votes.float_probs().mean(0, dtype=np.float64)
+        if votes.counts is None
+        else _shares(votes.counts),
+        names,
+    )
     yield _line(
-        "entropy", f"mean {votes.normalized_entropy.mean():.3f} of an even spread; {votes.unanimous.mean():.1%} of items are unanimous"
+        "entropy",
+        f"mean {votes.normalized_entropy.mean():.3f} of an even spread; {votes.unanimous.mean():.1%} of items are unanimous",
     )
     edges = np.linspace(0, 1, 11)
     heights, _ = np.histogram(votes.normalized_entropy.clip(0, 1), edges)
@@ -47,7 +64,10 @@ def describe(data: VoteDataModule) -> Iterator[str]:
 
 def _of_look_alikes(alike: Sequence[LookAlikes]) -> Iterator[str]:
     if alike:
-        yield _line("LOOK ALIKE", f"{len(alike):,} pair(s) of classes: count them as one in the file, if they are one")
+        yield _line(
+            "LOOK ALIKE",
+            f"{len(alike):,} pair(s) of classes: count them as one in the file, if they are one",
+        )
         yield from (f"  {pair}" for pair in alike[:MOST_CLASSES])
     if len(alike) > MOST_CLASSES:
         yield f"  and {len(alike) - MOST_CLASSES:,} more"
@@ -55,16 +75,22 @@ def _of_look_alikes(alike: Sequence[LookAlikes]) -> Iterator[str]:
 
 def _of_votes(summary: DatasetSummary) -> Iterator[str]:
     if summary.votes.counts is None:
-        yield _line("votes", "not known, there are only probabilities: Multipass needs data.votes_per_item")
+        yield _line(
+            "votes", "not known, there are only probabilities: Multipass needs data.votes_per_item"
+        )
         return
     each = summary.votes.counts.sum(1, dtype=np.int64)
-    annotator_probs = f" by {len(summary.annotations.names):,} annotators" if summary.annotations else ""
+    annotator_probs = (
+        f" by {len(summary.annotations.names):,} annotators" if summary.annotations else ""
+    )
     yield _line("votes", f"{each.sum():,}{annotator_probs}, read from {summary.form}")
     yield _line("votes per item", f"{each.min()} to {each.max()}, mean {each.mean():.2f}")
     width = -(-int(each.max() - each.min() + 1) // MOST_BARS)
     heights = np.bincount((each - each.min()) // width)
     lows = [int(each.min()) + width * place for place in range(len(heights))]
-    yield from bars([str(low) if width == 1 else f"{low} to {low + width - 1}" for low in lows], heights)
+    yield from bars(
+        [str(low) if width == 1 else f"{low} to {low + width - 1}" for low in lows], heights
+    )
 
 
 def _of_classes(shares: np.ndarray, names: Sequence[str]) -> Iterator[str]:
@@ -94,10 +120,16 @@ def _of_duplicates(summary: DatasetSummary) -> Iterator[str]:
         pairs = [f"{_id(summary, row)} = {_id(summary, first[row])}" for row in again[:4].tolist()]
         yield _line(
             "duplicates",
-            f"{len(again):,} items equal an earlier one: {name_some(pairs, len(again))}" if pairs else "no two items are equal",
+            f"{len(again):,} items equal an earlier one: {name_some(pairs, len(again))}"
+            if pairs
+            else "no two items are equal",
         )
     if summary.annotations is not None:
-        again = f"{len(summary.repeated):,}, in {name_rows(summary.repeated)} of the file" if len(summary.repeated) else "none"
+        again = (
+            f"{len(summary.repeated):,}, in {name_rows(summary.repeated)} of the file"
+            if len(summary.repeated)
+            else "none"
+        )
         yield _line("repeated votes", f"{again} (one annotator, one item)")
 
 
@@ -105,8 +137,14 @@ def _of_annotators(summary: DatasetSummary, names: Sequence[str]) -> Iterator[st
     if summary.annotations is None or summary.votes.counts is None:
         yield _line("suspicious", "not looked for, it is not known who voted")
         return
-    annotator_probs, records = summary.annotations.names, annotator_records(summary.annotations, summary.votes.counts)
-    yield _line("votes by person", f"{records.votes.min():,} to {records.votes.max():,}, mean {records.votes.mean():.1f}")
+    annotator_probs, records = (
+        summary.annotations.names,
+        annotator_records(summary.annotations, summary.votes.counts),
+    )
+    yield _line(
+        "votes by person",
+        f"{records.votes.min():,} to {records.votes.max():,}, mean {records.votes.mean():.1f}",
+    )
     below, median, spread = far_below(records)
     constant = one_label_only(records, _shares(summary.votes.counts))
     yield _line(
@@ -127,7 +165,9 @@ def _of_annotators(summary: DatasetSummary, names: Sequence[str]) -> Iterator[st
         yield f"    and more: the first {MOST_CLASSES} of each are listed"
 
 
-def bars(labels: Sequence[str], heights: np.ndarray, numbers: Sequence[str] | None = None) -> Iterator[str]:
+def bars(
+    labels: Sequence[str], heights: np.ndarray, numbers: Sequence[str] | None = None
+) -> Iterator[str]:
     """A histogram as lines of text.
 
     >>> print("\\n".join(bars(["no", "yes"], np.array([1, 4]))))
@@ -150,7 +190,11 @@ def _kind(items: Any) -> str:
         return "texts"
     if isinstance(items, Tensor):
         return f"each {' x '.join(map(str, items.shape[1:]))} numbers"
-    return f"each {len(items[0]):,} numbers in a file" if isinstance(items, MemmapInputs) else "read one by one"
+    return (
+        f"each {len(items[0]):,} numbers in a file"
+        if isinstance(items, MemmapInputs)
+        else "read one by one"
+    )
 
 
 def _id(summary: DatasetSummary, row: Any) -> str:

@@ -26,12 +26,16 @@ def first_equal(items: Any) -> np.ndarray | None:
         return _first_of(pa.array(items, pa.string()).dictionary_encode().indices.to_numpy())
     if not isinstance(items, Tensor | MemmapInputs):
         return None
-    _, code = np.unique(np.concatenate([_digests(block) for block in _blocks(items)]), return_inverse=True)
+    _, code = np.unique(
+        np.concatenate([_digests(block) for block in _blocks(items)]), return_inverse=True
+    )
     first = _first_of(code)
     alike = np.flatnonzero(first != np.arange(len(first)))
     for start in range(0, len(alike), AT_ONCE):  # equal digests are not yet equal rows
         rows = alike[start : start + AT_ONCE]
-        one, other = (_take(items, torch.from_numpy(chosen)).flatten(1) for chosen in (rows, first[rows]))
+        one, other = (
+            _take(items, torch.from_numpy(chosen)).flatten(1) for chosen in (rows, first[rows])
+        )
         different = rows[(one != other).any(1).numpy()]
         first[different] = different
     return first
@@ -55,7 +59,13 @@ def _digests(block: Tensor) -> np.ndarray:
     """A sum of each row's words with random weights, modulo 2**64: equal rows have equal sums, and others hardly ever."""
     rows = block.flatten(1).contiguous().cpu().numpy()
     row_bytes = rows.itemsize * rows.shape[1]
-    word = next(kind for kind in (np.uint64, np.uint32, np.uint16, np.uint8) if row_bytes % np.dtype(kind).itemsize == 0)
+    word = next(
+        kind
+        for kind in (np.uint64, np.uint32, np.uint16, np.uint8)
+        if row_bytes % np.dtype(kind).itemsize == 0
+    )
     words = rows.view(word)
-    weights = generator(0, "digests").integers(2**64, size=words.shape[1], dtype=np.uint64) | np.uint64(1)
+    weights = generator(0, "digests").integers(
+        2**64, size=words.shape[1], dtype=np.uint64
+    ) | np.uint64(1)
     return words.astype(np.uint64, copy=False) @ weights

@@ -43,7 +43,13 @@ class Items:
         words, codes = self.words(column)
         other = [code for code, word in enumerate(words) if word not in SPLITS]
         fault = f"'{words[other[0]]}'" if other else ""
-        refuse_rows(np.flatnonzero(np.isin(codes, other)), self.source, column, fault, "a split is train, val or test")
+        refuse_rows(
+            np.flatnonzero(np.isin(codes, other)),
+            self.source,
+            column,
+            fault,
+            "a split is train, val or test",
+        )
         return np.array([SPLITS.index(word) for word in words])[codes]
 
 
@@ -62,7 +68,9 @@ def listed_items(table: pa.Table, item: str, source: Path | str) -> Items:
     return Items(texts(values.take(pa.array(codes))), table, source)
 
 
-def items_of_votes(columns: dict[str, Encoded], item: str, beside: list[str], source: Path | str) -> Items:
+def items_of_votes(
+    columns: dict[str, Encoded], item: str, beside: list[str], source: Path | str
+) -> Items:
     """Items in the order of their ids, from rows that are votes: what rows of one item say about it must be the same."""
     values, codes = columns[item]
     first = np.empty(len(values), np.int64)
@@ -71,7 +79,13 @@ def items_of_votes(columns: dict[str, Encoded], item: str, beside: list[str], so
     for column in beside:
         words, messages = columns[column]
         other = np.flatnonzero(messages != messages[first][codes])
-        refuse_rows(other, source, column, "something else than before for the same item", "two items must not share an id")
+        refuse_rows(
+            other,
+            source,
+            column,
+            "something else than before for the same item",
+            "two items must not share an id",
+        )
         known[column] = words.take(pa.array(messages[first[order]]))
     return Items(texts(values.take(pa.array(order))), pa.table(known), source)
 
@@ -79,7 +93,9 @@ def items_of_votes(columns: dict[str, Encoded], item: str, beside: list[str], so
 def read_images(paths: list[str], folder: Path, side: int) -> Tensor:
     """Images as bytes [N, 3, side, side]: whole, in colour, resized by cubic interpolation as embedders do. Paths are below `folder`, or absolute."""
     images = torch.empty(len(paths), 3, side, side, dtype=torch.uint8)
-    for row, path in enumerate(paths):  # decoding is Python's for every image; all else is small beside it
+    for row, path in enumerate(
+        paths
+    ):  # decoding is Python's for every image; all else is small beside it
         images[row] = _image(folder / path, side)
     return images
 
@@ -87,4 +103,8 @@ def read_images(paths: list[str], folder: Path, side: int) -> Tensor:
 def _image(path: Path, side: int) -> Tensor:
     if not path.is_file():
         raise InputError(f"there is no image {path}; every item of data.image needs its file.")
-    return pil_to_tensor(Image.fromarray(decode_image(path, "RGB", str(path))).resize((side, side), Image.Resampling.BICUBIC))
+    return pil_to_tensor(
+        Image.fromarray(decode_image(path, "RGB", str(path))).resize(
+            (side, side), Image.Resampling.BICUBIC
+        )
+    )

@@ -31,17 +31,33 @@ class OwnTable:
 
 
 def read_single_votes(
-    columns: dict[str, Encoded], item: str, label: str, annotator: str | None, items: Items, classes: Sequence[str], source: Path | str
+    columns: dict[str, Encoded],
+    item: str,
+    label: str,
+    annotator: str | None,
+    items: Items,
+    classes: Sequence[str],
+    source: Path | str,
 ) -> OwnTable:
     """One row per vote. Classes are those given, or those that occur: numbers by size, else texts in their order."""
     values, codes = columns[label]
     names = tuple(classes) or tuple(_in_order(values))
     _check_classes(names, source)
-    place = pc.index_in(texts(values), value_set=pa.array(names, pa.string())).fill_null(-1).to_numpy(zero_copy_only=False)
+    place = (
+        pc.index_in(texts(values), value_set=pa.array(names, pa.string()))
+        .fill_null(-1)
+        .to_numpy(zero_copy_only=False)
+    )
     strange = np.flatnonzero(place < 0)
     if len(strange):
         fault = f"'{texts(values)[int(strange[0])].as_py()}'"
-        refuse_rows(np.flatnonzero(np.isin(codes, strange)), source, label, fault, f"the classes are {', '.join(names)}")
+        refuse_rows(
+            np.flatnonzero(np.isin(codes, strange)),
+            source,
+            label,
+            fault,
+            f"the classes are {', '.join(names)}",
+        )
     message = place.astype(np.int16)[codes]
     row = _places(columns[item].values, items, source).astype(np.int32)[columns[item].codes]
     counts = count_votes(row, message, len(items), len(names))
@@ -50,26 +66,43 @@ def read_single_votes(
     if annotator is not None:
         repeated = repeated_votes(row, columns[annotator].codes)
     if len(voted) < len(items):
-        counts, rank = counts[voted], np.cumsum(np.bincount(voted, minlength=len(items))).astype(np.int32) - 1
+        counts, rank = (
+            counts[voted],
+            np.cumsum(np.bincount(voted, minlength=len(items))).astype(np.int32) - 1,
+        )
         row = rank[row]  # among the items with votes
     if annotator is not None:
-        annotations = Annotations(row, message, columns[annotator].codes, texts(columns[annotator].values).to_pylist())
+        annotations = Annotations(
+            row, message, columns[annotator].codes, texts(columns[annotator].values).to_pylist()
+        )
     return OwnTable(VoteTable(counts, source=str(source)), voted, names, repeated, annotations)
 
 
 def read_shares(
-    table: pa.Table, item: str, columns: Sequence[str], are_counts: bool, items: Items, classes: Sequence[str], source: Path | str
+    table: pa.Table,
+    item: str,
+    columns: Sequence[str],
+    are_counts: bool,
+    items: Items,
+    classes: Sequence[str],
+    source: Path | str,
 ) -> OwnTable:
     """One row per item, with counts or probabilities: a column for each class, or one column of lists."""
     result = listed_items(table, item, source)
     values = numbers(table, columns, source)
-    names = tuple(classes) or (tuple(columns) if len(columns) > 1 else tuple(map(str, range(values.shape[1]))))
+    names = tuple(classes) or (
+        tuple(columns) if len(columns) > 1 else tuple(map(str, range(values.shape[1])))
+    )
     _check_classes(names, source)
     if len(names) != values.shape[1]:
         raise InputError(
             f"{source} has {values.shape[1]} numbers per item, but data.classes names {len(names)} classes; they must be as many."
         )
-    place = np.arange(len(items)) if result.ids.equals(items.ids) else _places(result.ids, items, source)
+    place = (
+        np.arange(len(items))
+        if result.ids.equals(items.ids)
+        else _places(result.ids, items, source)
+    )
     used = np.arange(len(values))
     if are_counts:
         check_counts(values, str(source))
@@ -105,7 +138,9 @@ def _in_order(values: pa.Array) -> list[str]:
 
 def _check_classes(names: Sequence[str], source: Path | str) -> None:
     if len(names) < 2:
-        raise InputError(f"{source} has {len(names)} class; there must be at least two, and if not all occur, data.classes must name them.")
+        raise InputError(
+            f"{source} has {len(names)} class; there must be at least two, and if not all occur, data.classes must name them."
+        )
     if len(names) > MOST_CLASSES:
         raise InputError(
             f"{source} has {len(names):,} classes; there can be at most {MOST_CLASSES:,}, so look whether the right column is named."

@@ -12,7 +12,14 @@ from torch import Tensor
 
 from core.bounded_files import is_endless
 from core.errors import InputError, name_rows, name_some
-from datamodules.custom.own_items import SPLITS, Items, items_of_votes, listed_items, numbered_items, read_images
+from datamodules.custom.own_items import (
+    SPLITS,
+    Items,
+    items_of_votes,
+    listed_items,
+    numbered_items,
+    read_images,
+)
 from datamodules.custom.own_table import OwnTable, read_shares, read_single_votes
 from datamodules.embedders import Embedder
 from datamodules.embedders.embedder import Inputs
@@ -98,13 +105,29 @@ class OwnVotes(FrozenInThreeParts):
                 else f"data.{self.kind} gives ready embeddings; leave data.embedder out."
             )
         if annotator is not None and label is None:
-            raise InputError(f"data.annotator is {annotator}; only with data.label, one row per vote, can there be one.")
+            raise InputError(
+                f"data.annotator is {annotator}; only with data.label, one row per vote, can there be one."
+            )
         if embedding is not None and label is not None and inputs is None:
-            raise InputError("data.embedding needs data.inputs, a table with one row per item; rows of data.votes are votes here.")
+            raise InputError(
+                "data.embedding needs data.inputs, a table with one row per item; rows of data.votes are votes here."
+            )
         if image_side < 1:
             raise InputError(f"data.image_side is {image_side}; it must be 1 or more pixels.")
-        self.votes, self.item, self.label, self.annotator, self.counts, self.probs = votes, item, label, annotator, counts, probs
-        self.classes, self.inputs, self.column, self.embeddings = tuple(map(str, classes)), inputs, shown[self.kind], embeddings
+        self.votes, self.item, self.label, self.annotator, self.counts, self.probs = (
+            votes,
+            item,
+            label,
+            annotator,
+            counts,
+            probs,
+        )
+        self.classes, self.inputs, self.column, self.embeddings = (
+            tuple(map(str, classes)),
+            inputs,
+            shown[self.kind],
+            embeddings,
+        )
         self.image_side, self.split_column, self.simulated = image_side, split_column, simulated
         self.leave_out_unvoted, self.count_repeated = leave_out_unvoted, count_repeated
 
@@ -127,10 +150,16 @@ class OwnVotes(FrozenInThreeParts):
     @property
     def split_source(self) -> str:
         where = Path(self.root) / (self.inputs or self.votes)
-        return f"the split in {where}, column {self.split_column}," if self.split_column else super().split_source
+        return (
+            f"the split in {where}, column {self.split_column},"
+            if self.split_column
+            else super().split_source
+        )
 
     def files(self) -> list[Path]:
-        named = (Path(self.root) / name for name in (self.votes, self.inputs, self.embeddings) if name)
+        named = (
+            Path(self.root) / name for name in (self.votes, self.inputs, self.embeddings) if name
+        )
         return [path for path in named if path.exists()]
 
     @property
@@ -140,7 +169,9 @@ class OwnVotes(FrozenInThreeParts):
     @cached_property
     def _found(self) -> _Found:
         result = self._read_files()
-        return result._replace(table=replace(result.table, annotations=None))  # a run needs only their sums
+        return result._replace(
+            table=replace(result.table, annotations=None)
+        )  # a run needs only their sums
 
     @cached_property
     def _array(self) -> np.ndarray:
@@ -150,25 +181,45 @@ class OwnVotes(FrozenInThreeParts):
         return self._found.items.array(str(self.column))
 
     def _read_files(self) -> _Found:
-        source, beside = self._where(self.votes), [] if self.kind == "embeddings" else [str(self.column)]
+        source, beside = (
+            self._where(self.votes),
+            [] if self.kind == "embeddings" else [str(self.column)],
+        )
         beside += [self.split_column] if self.split_column else []
         items = None
         if self.inputs is not None:
             where = self._where(self.inputs)
-            items, beside = listed_items(read_columns(where, [self.item, *beside]), self.item, where), []
+            items, beside = (
+                listed_items(read_columns(where, [self.item, *beside]), self.item, where),
+                [],
+            )
         if self.form != "label":
             columns = self.counts or self.probs
             table = read_columns(source, [self.item, *columns, *beside])
             items = self._matching(items or listed_items(table, self.item, source))
-            return _Found(items, read_shares(table, self.item, columns, bool(self.counts), items, self.classes, source))
+            return _Found(
+                items,
+                read_shares(
+                    table, self.item, columns, bool(self.counts), items, self.classes, source
+                ),
+            )
         names = [self.item, str(self.label), *([self.annotator] if self.annotator else [])]
         if items is None and self.kind == "embeddings":
             if self.split_column:
-                raise InputError("data.split_column needs data.inputs, a table with one row per embedding.")
-            items = numbered_items(len(self._array), f"{self.embeddings}, whose row numbers are its items' ids,")
+                raise InputError(
+                    "data.split_column needs data.inputs, a table with one row per embedding."
+                )
+            items = numbered_items(
+                len(self._array), f"{self.embeddings}, whose row numbers are its items' ids,"
+            )
         encoded = encode_columns(source, [*names, *beside])
         items = self._matching(items or items_of_votes(encoded, self.item, beside, source))
-        return _Found(items, read_single_votes(encoded, self.item, str(self.label), self.annotator, items, self.classes, source))
+        return _Found(
+            items,
+            read_single_votes(
+                encoded, self.item, str(self.label), self.annotator, items, self.classes, source
+            ),
+        )
 
     def _matching(self, items: Items) -> Items:
         if self.kind == "embeddings" and len(items) != len(self._array):
@@ -182,11 +233,17 @@ class OwnVotes(FrozenInThreeParts):
         path = Path(self.root) / name
         if path.exists() or path.suffix in (".csv", ".parquet") or name.count("/") > 1:
             if not path.exists():
-                raise InputError(f"there is no {path}; data.root is {self.root}, and files are given relative to it.")
+                raise InputError(
+                    f"there is no {path}; data.root is {self.root}, and files are given relative to it."
+                )
             if is_endless(path):
-                raise InputError(f"{path} is a device or a pipe, and is read more than once; write the table to a file.")
+                raise InputError(
+                    f"{path} is a device or a pipe, and is read more than once; write the table to a file."
+                )
             if path.is_file() and path.suffix not in (".csv", ".parquet"):
-                raise InputError(f"{path} is neither .csv nor .parquet; write the table as one of these.")
+                raise InputError(
+                    f"{path} is neither .csv nor .parquet; write the table as one of these."
+                )
             return path
         return name
 
@@ -211,14 +268,20 @@ class OwnVotes(FrozenInThreeParts):
     def _shown(self, items: Items, table: OwnTable) -> Inputs:
         """The texts or images of items with votes."""
         if self.kind not in ("text", "image"):
-            raise InputError(f"the items of {self.votes} are ready embeddings; there are no texts or pictures of them to show.")
+            raise InputError(
+                f"the items of {self.votes} are ready embeddings; there are no texts or pictures of them to show."
+            )
         words, codes = items.words(str(self.column))
         chosen = [words[code] for code in codes[table.voted]]
         if self.kind == "text":
             return chosen
         if isinstance(items.source, str):
-            raise InputError(f"{items.source} is on the hub, where data.image can name no files; have its table and its images here.")
-        return read_images(chosen, items.source if items.source.is_dir() else items.source.parent, self.image_side)
+            raise InputError(
+                f"{items.source} is on the hub, where data.image can name no files; have its table and its images here."
+            )
+        return read_images(
+            chosen, items.source if items.source.is_dir() else items.source.parent, self.image_side
+        )
 
     def prepare_data(self) -> None:
         if self.embedder:
@@ -244,22 +307,43 @@ class OwnVotes(FrozenInThreeParts):
 
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
         shown = self._shown(*self._found)
-        return shown[torch.as_tensor(rows)] if isinstance(shown, Tensor) else [shown[row] for row in rows]
+        return (
+            shown[torch.as_tensor(rows)]
+            if isinstance(shown, Tensor)
+            else [shown[row] for row in rows]
+        )
 
     def ood_inputs(self, source: str, root: str) -> Tensor:
         if self.embedder is None:
-            raise InputError(f"{source} holds images, but {self.votes} comes with ready embeddings; leave OODScores out.")
+            raise InputError(
+                f"{source} holds images, but {self.votes} comes with ready embeddings; leave OODScores out."
+            )
         return super().ood_inputs(source, root)
 
     def summarize(self) -> DatasetSummary:
         items, table = self._read_files()
-        vars(self)["_found"] = _Found(items, table)  # so that the names of the classes need no second reading
-        shown = self._shown(items, table) if self.embedder else MemmapInputs(self._array, table.voted)
+        vars(self)["_found"] = _Found(
+            items, table
+        )  # so that the names of the classes need no second reading
+        shown = (
+            self._shown(items, table) if self.embedder else MemmapInputs(self._array, table.voted)
+        )
         ids = items.ids.take(table.voted)
         unvoted = np.setdiff1d(np.arange(len(items)), table.voted)
-        form = {"label": "one row per vote", "counts": "counts of votes", "probs": "probabilities"}[self.form]
+        form = {"label": "one row per vote", "counts": "counts of votes", "probs": "probabilities"}[
+            self.form
+        ]
         splits = self.split(table.votes) if self.split_column else None
-        return DatasetSummary(table.votes, shown, ids, items.ids.take(unvoted), table.annotations, table.repeated, splits, form)
+        return DatasetSummary(
+            table.votes,
+            shown,
+            ids,
+            items.ids.take(unvoted),
+            table.annotations,
+            table.repeated,
+            splits,
+            form,
+        )
 
 
 def _unvoted(items: Items, table: OwnTable) -> str:
@@ -271,5 +355,7 @@ def _only_one(options: Mapping[str, object], words: str) -> str:
     given = [name for name, value in options.items() if value]
     if len(given) != 1:
         named = " and ".join(f"data.{name}" for name in given) or "none of them"
-        raise InputError(f"{named} {'are' if len(given) > 1 else 'is'} given; exactly one must be, of {words}.")
+        raise InputError(
+            f"{named} {'are' if len(given) > 1 else 'is'} given; exactly one must be, of {words}."
+        )
     return given[0]

@@ -42,16 +42,27 @@ TASKS = {"snli": NLI, "mnli": NLI, "alphanli": ABDUCTION}
 
 def _published(name: str, sha256: str) -> PublishedFile:
     archive = "https://www.dropbox.com/s/h4j7dqszmpt2679/chaosNLI_v1.0.zip?dl=1"
-    return PublishedFile(f"chaosnli/chaosNLI_{name}.jsonl", sha256, archive, member=f"chaosNLI_v1.0/chaosNLI_{name}.jsonl")
+    return PublishedFile(
+        f"chaosnli/chaosNLI_{name}.jsonl",
+        sha256,
+        archive,
+        member=f"chaosNLI_v1.0/chaosNLI_{name}.jsonl",
+    )
 
 
 class ChaosNLI(FrozenInThreeParts):
     """SNLI and MNLI as one dataset of three classes, or any of the subsets, from `chaosnli/chaosNLI_*.jsonl` below `root`."""
 
     FILES: ClassVar = {
-        "snli": _published("snli", "99f9015ddda7d85f66a087452bc30d53974314fe27e7d589e2f41ad44bd509c1"),
-        "mnli": _published("mnli_m", "8eb49b589488e7b1a9ec95fb8a864bd50f0509b4f808eed0aed3f8167617664d"),
-        "alphanli": _published("alphanli", "f55817ecc11a02ba3030cd7d2c567d23843456809020723abad53f4fde024c9e"),
+        "snli": _published(
+            "snli", "99f9015ddda7d85f66a087452bc30d53974314fe27e7d589e2f41ad44bd509c1"
+        ),
+        "mnli": _published(
+            "mnli_m", "8eb49b589488e7b1a9ec95fb8a864bd50f0509b4f808eed0aed3f8167617664d"
+        ),
+        "alphanli": _published(
+            "alphanli", "f55817ecc11a02ba3030cd7d2c567d23843456809020723abad53f4fde024c9e"
+        ),
     }
 
     def __init__(
@@ -77,12 +88,20 @@ class ChaosNLI(FrozenInThreeParts):
 
     def read(self) -> tuple[list[str], VoteTable]:
         paths = [find(self.root, self.FILES[subset]) for subset in self.subsets]
-        ids, texts, tables = zip(*(read_subset(path, self.task, self.template) for path in paths), strict=True)
-        shared = [uid for uid, times in Counter(uid for part in ids for uid in part).items() if times > 1]
+        ids, texts, tables = zip(
+            *(read_subset(path, self.task, self.template) for path in paths), strict=True
+        )
+        shared = [
+            uid for uid, times in Counter(uid for part in ids for uid in part).items() if times > 1
+        ]
         if shared:
-            raise InputError(f"{' and '.join(map(str, paths))} both hold the uid {shared[0]}; two items must not share an id.")
+            raise InputError(
+                f"{' and '.join(map(str, paths))} both hold the uid {shared[0]}; two items must not share an id."
+            )
         counts = np.concatenate([table.counts for table in tables])
-        return [text for part in texts for text in part], VoteTable(counts, source=" and ".join(map(str, paths)))
+        return [text for part in texts for text in part], VoteTable(
+            counts, source=" and ".join(map(str, paths))
+        )
 
 
 def read_subset(path: Path, task: Task, template: str) -> tuple[list[str], list[str], VoteTable]:
@@ -90,20 +109,44 @@ def read_subset(path: Path, task: Task, template: str) -> tuple[list[str], list[
     table = read_table(path, ("uid", "label_counter", "example"))
     ids, (counters, examples) = (
         table["uid"],
-        ([value if isinstance(value, dict) else {} for value in table[name]] for name in ("label_counter", "example")),
+        (
+            [value if isinstance(value, dict) else {} for value in table[name]]
+            for name in ("label_counter", "example")
+        ),
     )
-    refuse([row for row, uid in enumerate(ids) if not isinstance(uid, str) or not uid], path, "no uid", "every item needs one")
+    refuse(
+        [row for row, uid in enumerate(ids) if not isinstance(uid, str) or not uid],
+        path,
+        "no uid",
+        "every item needs one",
+    )
     first = {uid: row for row, uid in reversed(list(enumerate(ids)))}
-    refuse([row for row, uid in enumerate(ids) if first[uid] != row], path, "the uid of an earlier row", "two items must not share an id")
+    refuse(
+        [row for row, uid in enumerate(ids) if first[uid] != row],
+        path,
+        "the uid of an earlier row",
+        "two items must not share an id",
+    )
     for field in task.fields:
-        absent = [row for row, example in enumerate(examples) if not isinstance(example.get(field), str)]
-        refuse(absent, path, f"no {field}", f"every example needs the fields {', '.join(task.fields)}")
+        absent = [
+            row for row, example in enumerate(examples) if not isinstance(example.get(field), str)
+        ]
+        refuse(
+            absent, path, f"no {field}", f"every example needs the fields {', '.join(task.fields)}"
+        )
         empty = [row for row, example in enumerate(examples) if not example[field].strip()]
         refuse(empty, path, f"an empty {field}", "there is nothing to judge or to embed in it")
     # a label that nobody chose is absent, or null where the library made all rows alike
-    strange = [row for row, counter in enumerate(counters) if any(votes for label, votes in counter.items() if label not in task.labels)]
+    strange = [
+        row
+        for row, counter in enumerate(counters)
+        if any(votes for label, votes in counter.items() if label not in task.labels)
+    ]
     refuse(strange, path, "a label outside the scale", f"labels must be {', '.join(task.labels)}")
-    votes = VoteTable([[counter.get(label) or 0 for label in task.labels] for counter in counters], source=str(path))
+    votes = VoteTable(
+        [[counter.get(label) or 0 for label in task.labels] for counter in counters],
+        source=str(path),
+    )
     return ids, [template.format(**example) for example in examples], votes
 
 
@@ -112,9 +155,13 @@ def _task_of(subsets: Sequence[str]) -> Task:
     if unknown:
         raise InputError(f"data.subsets names {unknown[0]}; it must be of {', '.join(TASKS)}.")
     if not subsets or len(set(subsets)) < len(subsets):
-        raise InputError(f"data.subsets is {list(subsets)}; it must name at least one subset, and none twice.")
+        raise InputError(
+            f"data.subsets is {list(subsets)}; it must name at least one subset, and none twice."
+        )
     if len({len(TASKS[subset].labels) for subset in subsets}) > 1:
-        raise InputError(f"data.subsets is {list(subsets)}; alphanli has other classes than snli and mnli, so it goes alone.")
+        raise InputError(
+            f"data.subsets is {list(subsets)}; alphanli has other classes than snli and mnli, so it goes alone."
+        )
     return TASKS[subsets[0]]
 
 
@@ -122,9 +169,13 @@ def _checked_template(template: str, fields: tuple[str, ...]) -> str:
     try:
         named = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     except ValueError as error:
-        raise InputError(f"data.template does not read as a template ({error}); write fields in braces, as in {{{fields[0]}}}.") from error
+        raise InputError(
+            f"data.template does not read as a template ({error}); write fields in braces, as in {{{fields[0]}}}."
+        ) from error
     strange = [name for name in named if name not in fields]
     if strange or not named:
         fault = f"names {{{strange[0]}}}" if strange else "names no field"
-        raise InputError(f"data.template {fault}; the fields of these items are {', '.join(fields)}.")
+        raise InputError(
+            f"data.template {fault}; the fields of these items are {', '.join(fields)}."
+        )
     return template

@@ -24,7 +24,18 @@ class CIFAR10H(VoteDataModule):
 
     num_classes = 10
     input_shape = (3, 32, 32)
-    class_names = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+    class_names = (
+        "airplane",
+        "automobile",
+        "bird",
+        "cat",
+        "deer",
+        "dog",
+        "frog",
+        "horse",
+        "ship",
+        "truck",
+    )
     COUNTS: ClassVar = PublishedFile(
         "cifar-10h/cifar10h-counts.npy",
         "9b36b4550349af56c79083356312eb4af856cc5fd3caf1f669d40b9d0bbb69ff",
@@ -53,9 +64,14 @@ class CIFAR10H(VoteDataModule):
     def read(self) -> tuple[Tensor, VoteTable]:
         """The images as bytes, and their votes."""
         counts = find(self.root, self.COUNTS)
-        images, votes = read_cifar_binary(find(self.root, self.IMAGES)), VoteTable(read_array(counts), source=str(counts))
+        images, votes = (
+            read_cifar_binary(find(self.root, self.IMAGES)),
+            VoteTable(read_array(counts), source=str(counts)),
+        )
         if len(images) != len(votes):
-            raise InputError(f"there are {len(images)} inputs but {counts} has {len(votes)} rows; they must be the same items.")
+            raise InputError(
+                f"there are {len(images)} inputs but {counts} has {len(votes)} rows; they must be the same items."
+            )
         return images, votes
 
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
@@ -83,5 +99,7 @@ def read_cifar_binary(path: Path) -> Tensor:
     """The images of a CIFAR-10 binary batch, uint8 [N, 3, 32, 32]. No pickle is involved."""
     content = np.fromfile(path, dtype=np.uint8)
     if len(content) == 0 or len(content) % RECORD:
-        raise InputError(f"{path} has {len(content)} bytes; a CIFAR-10 binary batch is a multiple of {RECORD}, so it was cut short.")
+        raise InputError(
+            f"{path} has {len(content)} bytes; a CIFAR-10 binary batch is a multiple of {RECORD}, so it was cut short."
+        )
     return torch.from_numpy(content.reshape(-1, RECORD)[:, 1:].reshape(-1, 3, 32, 32).copy())

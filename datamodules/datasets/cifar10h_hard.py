@@ -20,7 +20,12 @@ class CIFAR10HHard(FrozenInThreeParts):
     num_classes = CIFAR10H.num_classes
     class_names = CIFAR10H.class_names
 
-    def __init__(self, embedder: Embedder = lazy_instance(EfficientNetLite0), choice_seed: int | None = 0, **kwargs):
+    def __init__(
+        self,
+        embedder: Embedder = lazy_instance(EfficientNetLite0),
+        choice_seed: int | None = 0,
+        **kwargs,
+    ):
         """
         Args:
             embedder: A class of datamodules.embedders by name, with its own options; the paper used DINOv2-small (TimmEmbedder).

@@ -34,9 +34,15 @@ class Digits(VoteDataModule):
 
     def load(self) -> Corpus:
         images, evidence, classes = blended_digits(self.crowd_seed)
-        votes = VoteTable(YesNoUnsureCrowd(self.annotators).judge(evidence, self.crowd_seed), source="the simulated crowd")
+        votes = VoteTable(
+            YesNoUnsureCrowd(self.annotators).judge(evidence, self.crowd_seed),
+            source="the simulated crowd",
+        )
         families = stratified_split(classes, [0.7, 0.15, 0.15], self.seed)
-        rows = [np.concatenate([part + len(classes) * member for member in range(4)]) for part in families]
+        rows = [
+            np.concatenate([part + len(classes) * member for member in range(4)])
+            for part in families
+        ]
         stored = torch.from_numpy(images)[:, None]
         seen = stored[torch.from_numpy(rows[0])] / 16
         return Corpus(
@@ -62,4 +68,8 @@ def blended_digits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     images = np.concatenate([digits[first], digits[second], *blends]).astype(np.float32)
     # a perceiver knows other digits than the ones in the picture: its own family is left out of what it compares with
     own = np.tile(np.stack([first, second], axis=1), (4, 1))
-    return images.reshape(-1, 8, 8), class_evidence(images, digits.astype(np.float32), labels, own), labels[first]
+    return (
+        images.reshape(-1, 8, 8),
+        class_evidence(images, digits.astype(np.float32), labels, own),
+        labels[first],
+    )

@@ -21,7 +21,14 @@ class MNISTSubset(VoteDataModule):
     class_names = tuple("0123456789")
     same_items = False
 
-    def __init__(self, root: str = "data", per_class: int = 150, val_items: int = 1000, most_test: int | None = None, **kwargs):
+    def __init__(
+        self,
+        root: str = "data",
+        per_class: int = 150,
+        val_items: int = 1000,
+        most_test: int | None = None,
+        **kwargs,
+    ):
         """
         Args:
             root: The folder that holds `mnist`; what is absent is downloaded to it.
@@ -30,10 +37,19 @@ class MNISTSubset(VoteDataModule):
             most_test: At most so many of the 10,000 test items, the same in every run; null for all.
         """
         super().__init__(**kwargs)
-        for option, number in (("per_class", per_class), ("val_items", val_items), ("most_test", most_test)):
+        for option, number in (
+            ("per_class", per_class),
+            ("val_items", val_items),
+            ("most_test", most_test),
+        ):
             if number is not None and number < 1:
                 raise InputError(f"data.{option} is {number}; it must be 1 or more.")
-        self.root, self.per_class, self.val_items, self.most_test = root, per_class, val_items, most_test
+        self.root, self.per_class, self.val_items, self.most_test = (
+            root,
+            per_class,
+            val_items,
+            most_test,
+        )
 
     def prepare_data(self) -> None:
         fetch_mnist(self.root)
@@ -43,7 +59,9 @@ class MNISTSubset(VoteDataModule):
         votes = VoteTable(np.eye(DIGITS, dtype=np.int32)[digits], source="MNIST's labels")
         inputs = torch.from_numpy(images)[:, None]
         seen = inputs[torch.from_numpy(splits["train"])].double() / 255
-        return Corpus(inputs, votes, splits, mean=(float(seen.mean()),), std=(float(seen.std()),), scale=255)
+        return Corpus(
+            inputs, votes, splits, mean=(float(seen.mean()),), std=(float(seen.std()),), scale=255
+        )
 
     def original(self, rows: Sequence[int] | np.ndarray) -> Tensor:
         return torch.from_numpy(self._read()[0])[torch.as_tensor(rows), None].expand(-1, 3, -1, -1)
@@ -59,7 +77,9 @@ class MNISTSubset(VoteDataModule):
         return images, digits, dict(zip(("train", "val", "test"), parts, strict=True))
 
 
-def draw_subset(digits: np.ndarray, per_class: int, val_items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_subset(
+    digits: np.ndarray, per_class: int, val_items: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers of `per_class` items of each digit, and of `val_items` others. Of one seed, a larger subset holds the smaller ones.
 
     >>> train, val = draw_subset(np.arange(100) % 10, per_class=2, val_items=5, seed=0)
@@ -70,8 +90,12 @@ def draw_subset(digits: np.ndarray, per_class: int, val_items: int, seed: int) -
     by_digit = [order[digits[order] == digit] for digit in range(DIGITS)]
     fewest = min(map(len, by_digit))
     if per_class > fewest:
-        raise InputError(f"data.per_class is {per_class}, but a digit of MNIST has only {fewest} training items.")
+        raise InputError(
+            f"data.per_class is {per_class}, but a digit of MNIST has only {fewest} training items."
+        )
     rest = np.sort(np.concatenate([rows[per_class:] for rows in by_digit]))
     if val_items > len(rest):
-        raise InputError(f"data.val_items is {val_items}, but only {len(rest)} training items are left beside {per_class} of each digit.")
+        raise InputError(
+            f"data.val_items is {val_items}, but only {len(rest)} training items are left beside {per_class} of each digit."
+        )
     return np.concatenate([rows[:per_class] for rows in by_digit]), some_of(rest, val_items, seed)

@@ -16,7 +16,9 @@ from datamodules.votes.annotations import Annotations
 from datamodules.votes.table import VoteTable
 
 COLUMNS = ("instance_id", "user_id", "text", "politeness")
-SCORES = {form: score - 1 for score in range(1, 6) for form in (str(score), f"{score}.0")}  # the class of each; the file writes them as 4.0
+SCORES = {
+    form: score - 1 for score in range(1, 6) for form in (str(score), f"{score}.0")
+}  # the class of each; the file writes them as 4.0
 
 
 class Ratings(NamedTuple):
@@ -71,11 +73,18 @@ class POPQUORN(FrozenInThreeParts):
         items, votes = self.read()
         names, who = np.unique(self.ratings.annotator, return_inverse=True)
         return DatasetSummary(
-            votes, items, annotations=Annotations(self.ratings.item, self.ratings.label, who, names.tolist()), form="one row per vote"
+            votes,
+            items,
+            annotations=Annotations(self.ratings.item, self.ratings.label, who, names.tolist()),
+            form="one row per vote",
         )
 
     def _check_totals(self, path: Path) -> None:
-        result = len(self.ratings.item), len(np.unique(self.ratings.item)), len(np.unique(self.ratings.annotator))
+        result = (
+            len(self.ratings.item),
+            len(np.unique(self.ratings.item)),
+            len(np.unique(self.ratings.annotator)),
+        )
         if result != self.TOTALS:
             raise InputError(
                 "{} holds {:,} ratings of {:,} items by {:,} people, but {:,} of {:,} by {:,} were published; it was cut short or altered, "
@@ -88,14 +97,34 @@ def read_ratings(path: Path) -> tuple[list[str], Ratings]:
     table = read_table(path, COLUMNS)
     ids, raters, texts, scores = (np.array(table[column], dtype=object) for column in COLUMNS)
     for column, values in zip(COLUMNS, (ids, raters, texts, scores), strict=True):
-        refuse(np.flatnonzero([not value.strip() for value in values]), path, f"no {column}", "every rating needs one")
+        refuse(
+            np.flatnonzero([not value.strip() for value in values]),
+            path,
+            f"no {column}",
+            "every rating needs one",
+        )
     label = np.array([SCORES.get(score.strip(), -1) for score in scores])
-    refuse(np.flatnonzero(label < 0), path, "politeness outside the scale", "every rating must be 1, 2, 3, 4 or 5")
+    refuse(
+        np.flatnonzero(label < 0),
+        path,
+        "politeness outside the scale",
+        "every rating must be 1, 2, 3, 4 or 5",
+    )
     _, first, item = np.unique(ids, return_index=True, return_inverse=True)
     other = np.flatnonzero(texts != texts[first][item])
-    refuse(other, path, "another text than before under the same instance_id", "two items must not share an id")
+    refuse(
+        other,
+        path,
+        "another text than before under the same instance_id",
+        "two items must not share an id",
+    )
     _, whose = np.unique(raters, return_inverse=True)
     _, once = np.unique(np.stack([item, whose]), axis=1, return_index=True)
     again = np.setdiff1d(np.arange(len(item)), once)
-    refuse(again, path, "a second rating of one item by the same user_id", "each person has one vote on an item")
+    refuse(
+        again,
+        path,
+        "a second rating of one item by the same user_id",
+        "each person has one vote on an item",
+    )
     return texts[first].tolist(), Ratings(item, raters.astype(str), label)

@@ -31,16 +31,23 @@ def stand_in(root: str, annotators: int, seed: int) -> Path:
     """The stand-in's parquet file below `root`, in the published columns. Corpus and judgements are made first where they are absent."""
     out, key = Path(root) / FOLDER, corpus_key(OPTIONS, root)
     crowd = key_of(key, annotators, seed, SHARPNESS, NOISE, YES_ABOVE, UNSURE_ABOVE, POOL)
-    path = out / f"judged-by-{annotators}-seed-{seed}-{crowd[:8]}.parquet"  # appears whole or not at all
+    path = (
+        out / f"judged-by-{annotators}-seed-{seed}-{crowd[:8]}.parquet"
+    )  # appears whole or not at all
     if path.exists():
         return path
     if finished_report(out, key) is None:
-        print(f"building the SIMULATED stand-in of soft-digits in {out}: about two minutes of one core, once", flush=True)
+        print(
+            f"building the SIMULATED stand-in of soft-digits in {out}: about two minutes of one core, once",
+            flush=True,
+        )
     with folder_lock(out, "builds the corpus"):
         build_corpus(OPTIONS, Place(root, out))
         remove_partial_files(out)
         if not path.exists():  # another process may have made it meanwhile
-            write_soft_digits(path, judged_table(read_corpus(out / CORPUS), judgements(root, annotators, seed)))
+            write_soft_digits(
+                path, judged_table(read_corpus(out / CORPUS), judgements(root, annotators, seed))
+            )
     return path
 
 
@@ -49,7 +56,9 @@ def judgements(root: str, annotators: int, seed: int) -> Judgements:
     out = Path(root) / FOLDER
     build_corpus(OPTIONS, Place(root, out))  # does nothing where all of it is whole
     evidence = evidence_of(out, corpus_key(OPTIONS, root))
-    answers = YesNoUnsureCrowd(annotators, NOISE, YES_ABOVE, UNSURE_ABOVE).answers(SHARPNESS * evidence, seed)
+    answers = YesNoUnsureCrowd(annotators, NOISE, YES_ABOVE, UNSURE_ABOVE).answers(
+        SHARPNESS * evidence, seed
+    )
     image = np.repeat(np.arange(len(evidence)), annotators)
     annotator = np.arange(len(image)) % max(POOL, annotators)
     rest = (answers.reshape(len(image), -1), np.full(len(image), np.nan), np.full(len(image), -1))
@@ -59,9 +68,14 @@ def judgements(root: str, annotators: int, seed: int) -> Judgements:
 def judged_table(corpus: DigitCorpus, judged: Judgements) -> SoftDigitsTable:
     """The corpus with all labels and uncertainties that follow from the judgements."""
     result = aggregate(judged)
-    made = {"majority": np.eye(len(CLASS_NAMES))[result.majority], "equal": result.equal, "uncertainty": result.uncertainty}
+    made = {
+        "majority": np.eye(len(CLASS_NAMES))[result.majority],
+        "equal": result.equal,
+        "uncertainty": result.uncertainty,
+    }
     labels = {
-        name: label_table(probs, f"the simulated crowd's {name} labels") for name, probs in ({"original": corpus.labels} | made).items()
+        name: label_table(probs, f"the simulated crowd's {name} labels")
+        for name, probs in ({"original": corpus.labels} | made).items()
     }
     known = (result.mean_uncertainty, result.unsure_proportion, corpus.split, corpus.source)
     return SoftDigitsTable(corpus.images, labels, *known, simulated=True)

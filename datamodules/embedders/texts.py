@@ -12,13 +12,19 @@ def check_texts(inputs: Inputs, name: str) -> list[str]:
     core.errors.InputError: rows 1, 3 of the texts hold nothing to embed; leave such items out.
     """
     if not isinstance(inputs, list):
-        raise InputError(f"{name} embeds texts, but these inputs are images; choose an embedder of images.")
+        raise InputError(
+            f"{name} embeds texts, but these inputs are images; choose an embedder of images."
+        )
     empty = [row for row, text in enumerate(inputs) if not text.strip()]
     if empty:
-        raise InputError(f"{name_rows(empty)} of the texts hold{'s' * (len(empty) == 1)} nothing to embed; leave such items out.")
+        raise InputError(
+            f"{name_rows(empty)} of the texts hold{'s' * (len(empty) == 1)} nothing to embed; leave such items out."
+        )
     broken = [row for row, text in enumerate(inputs) if not _is_unicode(text)]
     if broken:
-        raise InputError(f"{name_rows(broken)} of the texts cannot be written as UTF-8; read the file again with its right encoding.")
+        raise InputError(
+            f"{name_rows(broken)} of the texts cannot be written as UTF-8; read the file again with its right encoding."
+        )
     return inputs
 
 

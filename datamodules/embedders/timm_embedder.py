@@ -29,10 +29,17 @@ class TimmEmbedder(ImageEmbedder):
 
     def __post_init__(self):
         if not timm.is_model(self.model):
-            near = ", ".join(timm.list_models(f"*{self.model.split('.')[0].split('_')[0]}*")[:5]) or "see timm.list_models()"
+            near = (
+                ", ".join(timm.list_models(f"*{self.model.split('.')[0].split('_')[0]}*")[:5])
+                or "see timm.list_models()"
+            )
             raise InputError(f"timm has no model named {self.model}; it has for example: {near}.")
-        if self.weights is not None and (not self.weights.endswith(".safetensors") or not Path(self.weights).is_file()):
-            raise InputError(f"TimmEmbedder's weights is {self.weights}; it must be a .safetensors file.")
+        if self.weights is not None and (
+            not self.weights.endswith(".safetensors") or not Path(self.weights).is_file()
+        ):
+            raise InputError(
+                f"TimmEmbedder's weights is {self.weights}; it must be a .safetensors file."
+            )
 
     @property
     def name(self) -> str:
@@ -40,7 +47,11 @@ class TimmEmbedder(ImageEmbedder):
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        return {"model": f"timm {self.model}, before the head", "weights": sha256(self._file), "preprocessing": self.preprocessing}
+        return {
+            "model": f"timm {self.model}, before the head",
+            "weights": sha256(self._file),
+            "preprocessing": self.preprocessing,
+        }
 
     @property
     def dimensions(self) -> int:
@@ -68,22 +79,37 @@ class TimmEmbedder(ImageEmbedder):
             return Path(self.weights)
         repository = self._config.hf_hub_id
         if repository is None:
-            raise InputError(f"timm has no pretrained weights for {self.model}; name a .safetensors file of them as weights.")
-        folder = hub_folder(repository, "fetch its model.safetensors by another way and name that file as weights")
+            raise InputError(
+                f"timm has no pretrained weights for {self.model}; name a .safetensors file of them as weights."
+            )
+        folder = hub_folder(
+            repository, "fetch its model.safetensors by another way and name that file as weights"
+        )
         return folder / "model.safetensors"
 
     @cached_property
     def network(self) -> nn.Module:
-        size: dict[str, Any] = {"img_size": self.image_size} if self.image_size and self._config.fixed_input_size else {}
+        size: dict[str, Any] = (
+            {"img_size": self.image_size}
+            if self.image_size and self._config.fixed_input_size
+            else {}
+        )
         try:  # with its own head, because timm would otherwise accept a file of another model and leave weights at random
-            network = timm.create_model(self.model, pretrained=True, pretrained_cfg_overlay={"file": str(self._file)}, **size)
+            network = timm.create_model(
+                self.model,
+                pretrained=True,
+                pretrained_cfg_overlay={"file": str(self._file)},
+                **size,
+            )
         except (RuntimeError, AssertionError, KeyError, OSError, SafetensorError) as error:
             raise InputError(
                 f"{self._file} and {self.side} pixels do not fit timm's {self.model}; give it its own weights and size."
             ) from error
         patch = getattr(getattr(network, "patch_embed", None), "patch_size", (1,))[0]
         if self.side % patch:
-            raise InputError(f"TimmEmbedder's image_size is {self.side}; {self.model} takes multiples of {patch}, the side of its patches.")
+            raise InputError(
+                f"TimmEmbedder's image_size is {self.side}; {self.model} takes multiples of {patch}, the side of its patches."
+            )
         return network.eval()
 
     def features(self, images: Tensor) -> Tensor:

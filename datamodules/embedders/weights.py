@@ -18,15 +18,25 @@ def package_folder(package: str) -> Path | None:
     True
     """
     spec = find_spec(package)
-    return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
+    return (
+        Path(spec.submodule_search_locations[0])
+        if spec and spec.submodule_search_locations
+        else None
+    )
 
 
 def hub_folder(repository: str, instead: str) -> Path:
     """A model's files from the hub, kept in the hub's own cache on this machine. `instead` says what to do where there is no hub."""
     try:
-        return Path(snapshot_download(repository, allow_patterns=["*.safetensors", "*.json", "*.txt", "*.model"]))
+        return Path(
+            snapshot_download(
+                repository, allow_patterns=["*.safetensors", "*.json", "*.txt", "*.model"]
+            )
+        )
     except Exception as error:  # network libraries raise many types; all mean the same to the user
-        raise InputError(f"{repository} could not be fetched from the hub ({type(error).__name__}); {instead}.") from error
+        raise InputError(
+            f"{repository} could not be fetched from the hub ({type(error).__name__}); {instead}."
+        ) from error
 
 
 def check_weights(path: Path, expected: str) -> Path:

@@ -19,7 +19,9 @@ def take_from_tar(archive: Path, member: str, path: Path) -> None:
             entry = tar.getmember(member)
             source = tar.extractfile(entry) if entry.isfile() else None
             if source is None:
-                raise InputError(f"{archive} does not hold {member} as a file; it is not the published archive.")
+                raise InputError(
+                    f"{archive} does not hold {member} as a file; it is not the published archive."
+                )
             _write(archive, source, member, entry.size, path)
     except (tarfile.TarError, KeyError, EOFError, OSError, zlib.error, ValueError) as error:
         raise _not_an_archive(archive, member, error) from error
@@ -31,17 +33,30 @@ def take_from_zip(archive: Path, member: str, path: Path) -> None:
         with zipfile.ZipFile(archive) as zipped, zipped.open(member) as source:
             _write(archive, source, member, zipped.getinfo(member).file_size, path)
     # the last two where it is encrypted, or compressed in a way that is not known here
-    except (zipfile.BadZipFile, KeyError, EOFError, OSError, zlib.error, ValueError, RuntimeError, NotImplementedError) as error:
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        EOFError,
+        OSError,
+        zlib.error,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+    ) as error:
         raise _not_an_archive(archive, member, error) from error
 
 
 def _write(archive: Path, source: IO[bytes], member: str, size: int, path: Path) -> None:
     if size > MOST:
-        raise InputError(f"{archive} announces {size:,} bytes of {member}; no published file has more than {MOST:,}.")
+        raise InputError(
+            f"{archive} announces {size:,} bytes of {member}; no published file has more than {MOST:,}."
+        )
     write_atomically(path, source)
 
 
 def _not_an_archive(archive: Path, member: str, error: Exception) -> InputError:
     if isinstance(error, InputError):
         return error
-    return InputError(f"{archive} is no archive that {member} can be taken from ({type(error).__name__}); it was cut short or altered.")
+    return InputError(
+        f"{archive} is no archive that {member} can be taken from ({type(error).__name__}); it was cut short or altered."
+    )

@@ -14,7 +14,9 @@ from core.errors import InputError, name_rows
 from datamodules.io.tables import quietly, refuse_too_many_rows
 
 pc: Any = pyarrow.compute  # its functions are made at import, where no type checker sees them
-WORDS = pa.dictionary(pa.int32(), pa.string())  # every different word once, and a number for each row
+WORDS = pa.dictionary(
+    pa.int32(), pa.string()
+)  # every different word once, and a number for each row
 AT_ONCE = 1 << 20  # rows
 BLOCK = 1 << 24  # bytes of a CSV
 
@@ -29,15 +31,21 @@ def stream_columns(where: Path | str, columns: Sequence[str]) -> Iterator[pa.Rec
         yield from _from_hub(where, columns)
         return
     try:
-        for batch in _from_csv(where, columns) if where.suffix == ".csv" else _from_parquet(where, columns):
-            batch.validate(full=True)  # a damaged file may hold numbers of words that it does not have
+        for batch in (
+            _from_csv(where, columns) if where.suffix == ".csv" else _from_parquet(where, columns)
+        ):
+            batch.validate(
+                full=True
+            )  # a damaged file may hold numbers of words that it does not have
             yield _of_plain_types(batch)
     except InputError:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         kind = "CSV" if where.suffix == ".csv" else "parquet"
         why = " ".join(str(error).split())[:160]
-        raise InputError(f"{where} cannot be read as {kind} ({why}); it was cut short, altered or is something else.") from error
+        raise InputError(
+            f"{where} cannot be read as {kind} ({why}); it was cut short, altered or is something else."
+        ) from error
 
 
 def read_columns(where: Path | str, columns: Sequence[str]) -> pa.Table:
@@ -46,7 +54,9 @@ def read_columns(where: Path | str, columns: Sequence[str]) -> pa.Table:
     try:
         table = pa.concat_tables(batches, promote_options="permissive") if batches else pa.table({})
     except pa.ArrowException as error:
-        raise InputError(f"the files of {where} hold different kinds of values in a column; write all of them alike.") from error
+        raise InputError(
+            f"the files of {where} hold different kinds of values in a column; write all of them alike."
+        ) from error
     if len(table) == 0:
         raise InputError(f"{where} has no rows; it needs at least one.")
     return table
@@ -54,10 +64,14 @@ def read_columns(where: Path | str, columns: Sequence[str]) -> pa.Table:
 
 def _from_csv(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
     parse = csv.ParseOptions(newlines_in_values=True)
-    with csv.open_csv(path, parse_options=parse) as stream:  # the first block, for the names of the columns
+    with csv.open_csv(
+        path, parse_options=parse
+    ) as stream:  # the first block, for the names of the columns
         _check(stream.schema.names, columns, path)
     types = dict.fromkeys(columns, WORDS)
-    convert = csv.ConvertOptions(column_types=types, include_columns=columns, strings_can_be_null=False)
+    convert = csv.ConvertOptions(
+        column_types=types, include_columns=columns, strings_can_be_null=False
+    )
     with csv.open_csv(path, csv.ReadOptions(block_size=BLOCK), parse, convert) as stream:
         yield from stream
 
@@ -81,19 +95,25 @@ def _from_hub(name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
     try:
         with quietly():
             result: Any = datasets.load_dataset(name)
-    except Exception as error:  # the hub and the network raise many types; all mean the same to the user
+    except (
+        Exception
+    ) as error:  # the hub and the network raise many types; all mean the same to the user
         reason = type(error).__name__
         raise InputError(
             f"there is no file {name}, and no dataset of that id could be loaded from the hub ({reason}); give a file or an id."
         ) from error
-    whole = datasets.concatenate_datasets(list(result.values()) if isinstance(result, dict) else [result])
+    whole = datasets.concatenate_datasets(
+        list(result.values()) if isinstance(result, dict) else [result]
+    )
     _check(whole.column_names, columns, name)
     for part in whole.select_columns(columns).with_format("arrow").iter(AT_ONCE):
         yield from map(_of_plain_types, part.to_batches())  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _of_plain_types(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
+    return pa.RecordBatch.from_arrays(
+        [plain(column) for column in batch.columns], names=batch.schema.names
+    )
 
 
 def plain(values: pa.Array) -> pa.Array:
@@ -112,19 +132,27 @@ def plain(values: pa.Array) -> pa.Array:
     if pa.types.is_binary_view(kind):
         return values.cast(pa.large_binary())
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        ends = np.cumsum(pc.list_value_length(values).fill_null(0).to_numpy())  # Arrow's own cast of them makes lists that are not valid
-        return pa.LargeListArray.from_arrays(np.append(0, ends), values.flatten(), mask=values.is_null())
+        ends = np.cumsum(
+            pc.list_value_length(values).fill_null(0).to_numpy()
+        )  # Arrow's own cast of them makes lists that are not valid
+        return pa.LargeListArray.from_arrays(
+            np.append(0, ends), values.flatten(), mask=values.is_null()
+        )
     return values
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
 
 
 def _check(result: Sequence[str], columns: list[str], source: Path | str) -> None:
     twice = [name for name in columns if list(result).count(name) > 1]
     if twice:
-        raise InputError(f"{source} has the column {twice[0]} more than once; columns need names of their own.")
+        raise InputError(
+            f"{source} has the column {twice[0]} more than once; columns need names of their own."
+        )
     missing = [name for name in columns if name not in result]
     if missing:
         raise InputError(f"{source} has no column {missing[0]}; it has {', '.join(result)}.")
@@ -143,31 +171,65 @@ def _numbers(chunks: pa.ChunkedArray, column: str, source: Path | str) -> np.nda
     refuse_rows(_where(chunks.is_null()), source, column, "no value", "every row needs a number")
     if _is_text(chunks.type):
         number = pc.match_substring_regex(chunks, r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
-        refuse_rows(_where(pc.invert(number)), source, column, "what is no number", "every row needs a number")
+        refuse_rows(
+            _where(pc.invert(number)),
+            source,
+            column,
+            "what is no number",
+            "every row needs a number",
+        )
         chunks = pc.utf8_trim_whitespace(chunks)
     elif not (pa.types.is_integer(chunks.type) or pa.types.is_floating(chunks.type)):
         raise InputError(f"{source}, column {column}, holds {chunks.type}; it must hold numbers.")
-    result = chunks.cast(pa.float64(), safe=False).to_numpy()  # counts beyond 2**53 lose their last digits, and are refused as too many
-    refuse_rows(np.flatnonzero(~np.isfinite(result)), source, column, "NaN or infinity", "every row needs a number")
+    result = chunks.cast(
+        pa.float64(), safe=False
+    ).to_numpy()  # counts beyond 2**53 lose their last digits, and are refused as too many
+    refuse_rows(
+        np.flatnonzero(~np.isfinite(result)),
+        source,
+        column,
+        "NaN or infinity",
+        "every row needs a number",
+    )
     return result
 
 
 def _lists(chunks: pa.ChunkedArray, column: str, source: Path | str) -> np.ndarray:
     kind = chunks.type
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+    if not (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    ):
         raise InputError(
             f"{source}, column {column}, holds {kind}; one column must hold lists of numbers, or name one column for each class."
         )
     refuse_rows(_where(chunks.is_null()), source, column, "no list", "every row needs one")
     length = pc.list_value_length(chunks).to_numpy()
-    refuse_rows(np.flatnonzero(length != length[0]), source, column, f"other than {length[0]} numbers", "all rows need equally many")
+    refuse_rows(
+        np.flatnonzero(length != length[0]),
+        source,
+        column,
+        f"other than {length[0]} numbers",
+        "all rows need equally many",
+    )
     if length[0] == 0:
-        raise InputError(f"{source}, column {column}, holds empty lists; every row needs at least one number.")
+        raise InputError(
+            f"{source}, column {column}, holds empty lists; every row needs at least one number."
+        )
     flat = pc.list_flatten(chunks)
     if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type)):
-        raise InputError(f"{source}, column {column}, holds lists of {flat.type}; they must be of numbers.")
-    refuse_rows(np.unique(_where(flat.is_null()) // length[0]), source, column, "gaps in its lists", "every number is needed")
-    kept = flat.cast(pa.float32() if flat.type in (pa.float16(), pa.float32()) else pa.float64(), safe=False)
+        raise InputError(
+            f"{source}, column {column}, holds lists of {flat.type}; they must be of numbers."
+        )
+    refuse_rows(
+        np.unique(_where(flat.is_null()) // length[0]),
+        source,
+        column,
+        "gaps in its lists",
+        "every number is needed",
+    )
+    kept = flat.cast(
+        pa.float32() if flat.type in (pa.float16(), pa.float32()) else pa.float64(), safe=False
+    )
     return kept.to_numpy().reshape(len(chunks), length[0])
 
 
@@ -175,7 +237,9 @@ def _where(mask: Any) -> np.ndarray:
     return np.flatnonzero(mask.to_numpy())
 
 
-def refuse_rows(rows: np.ndarray, source: Path | str, column: str, fault: str, allowed: str) -> None:
+def refuse_rows(
+    rows: np.ndarray, source: Path | str, column: str, fault: str, allowed: str
+) -> None:
     """Nothing, unless there are rows at fault; rows are counted from 0, without the header.
 
     >>> refuse_rows(np.array([3, 5]), "votes.csv", "label", "no value", "every row needs one")

@@ -50,13 +50,21 @@ class _Growing:
 
     def add(self, chunk: pa.Array) -> None:
         if pa.types.is_nested(chunk.type):
-            raise InputError(f"{self.source}, column {self.column}, holds {chunk.type}; it must hold texts or whole numbers.")
+            raise InputError(
+                f"{self.source}, column {self.column}, holds {chunk.type}; it must hold texts or whole numbers."
+            )
         self._refuse(np.flatnonzero(chunk.is_null().to_numpy(zero_copy_only=False)), "no value")
         chunk = self._numbered(chunk)
         indices = chunk.indices.to_numpy(zero_copy_only=False)
-        used = np.flatnonzero(np.bincount(indices, minlength=len(chunk.dictionary)))  # a dictionary may hold words that no row has
+        used = np.flatnonzero(
+            np.bincount(indices, minlength=len(chunk.dictionary))
+        )  # a dictionary may hold words that no row has
         words = self._words(chunk.dictionary.take(pa.array(used)))
-        for bad, fault in ((words.is_null(), "no value"), (_empty(words), "no value"), (_odd(words), "NaN or infinity")):
+        for bad, fault in (
+            (words.is_null(), "no value"),
+            (_empty(words), "no value"),
+            (_odd(words), "NaN or infinity"),
+        ):
             faulty = used[np.flatnonzero(bad.to_numpy(zero_copy_only=False))]
             self._refuse(np.flatnonzero(np.isin(indices, faulty)) if len(faulty) else faulty, fault)
         if pa.types.is_floating(words.type):
@@ -74,14 +82,24 @@ class _Growing:
             raise self._unread(chunk) from error
 
     def _unread(self, values: pa.Array) -> InputError:
-        return InputError(f"{self.source}, column {self.column}, holds {values.type}, which does not read as text; write it as text.")
+        return InputError(
+            f"{self.source}, column {self.column}, holds {values.type}, which does not read as text; write it as text."
+        )
 
     def _words(self, values: pa.Array) -> pa.Array:
         """Whole numbers as they are, floats to be looked at first, all else as texts."""
         try:
             if pa.types.is_integer(values.type):
-                return values.cast(pa.int64()) if values.type != pa.uint64() else values.cast(pa.string())
-            return values.cast(pa.float64()) if pa.types.is_floating(values.type) else values.cast(pa.string())
+                return (
+                    values.cast(pa.int64())
+                    if values.type != pa.uint64()
+                    else values.cast(pa.string())
+                )
+            return (
+                values.cast(pa.float64())
+                if pa.types.is_floating(values.type)
+                else values.cast(pa.string())
+            )
         except pa.ArrowException as error:
             raise self._unread(values) from error
 

@@ -20,7 +20,10 @@ from core.errors import InputError
 from core.folder_lock import folder_lock
 from datamodules.io.archives import take_from_tar, take_from_zip
 
-HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}  # of .npy files, by their version
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}  # of .npy files, by their version
 
 
 class AbsentFile(InputError):
@@ -39,7 +42,9 @@ class PublishedFile:
     archive_sha256: str | None = (
         None  # of what the url gives, where that is a tar archive that holds the file under the same path, or a .gz
     )
-    member: str | None = None  # its path in a zip archive that the url gives; the archive's own sha256 need not be known
+    member: str | None = (
+        None  # its path in a zip archive that the url gives; the archive's own sha256 need not be known
+    )
 
 
 def find(root: str | os.PathLike, file: PublishedFile) -> Path:
@@ -78,17 +83,35 @@ def array_header(path: Path) -> tuple[tuple[int, ...], Literal["C", "F"], np.dty
     """Shape, order and kind of the numbers in a .npy file, and where they begin. What the header announces is compared with the file's size, so
     that no memory is taken for what is not there."""
     try:
-        with open(path, "rb") as stream, warnings.catch_warnings(action="ignore"):  # of a header that Python 2 wrote
+        with (
+            open(path, "rb") as stream,
+            warnings.catch_warnings(action="ignore"),
+        ):  # of a header that Python 2 wrote
             shape, by_columns, kind = HEADERS[np.lib.format.read_magic(stream)](stream)
             start = stream.tell()
     # a header is read as an expression of Python, hence the last four; it is short, so the memory is that of the parser's stack
-    except (OSError, KeyError, ValueError, TypeError, SyntaxError, TokenError, RecursionError, MemoryError) as error:
-        raise InputError(f"{path} is not an array in .npy format; nothing in it was loaded.") from error
+    except (
+        OSError,
+        KeyError,
+        ValueError,
+        TypeError,
+        SyntaxError,
+        TokenError,
+        RecursionError,
+        MemoryError,
+    ) as error:
+        raise InputError(
+            f"{path} is not an array in .npy format; nothing in it was loaded."
+        ) from error
     if kind.kind not in "biuf" or kind.shape:
-        raise InputError(f"{path} is not a plain array of numbers but of {kind}; nothing in it was loaded.")
+        raise InputError(
+            f"{path} is not a plain array of numbers but of {kind}; nothing in it was loaded."
+        )
     held, announced = path.stat().st_size - start, math.prod(shape) * kind.itemsize
     if held != announced or min(shape, default=0) < 0:
-        raise InputError(f"{path} holds {held} bytes of data, but its header announces {announced}; it was cut short or altered.")
+        raise InputError(
+            f"{path} holds {held} bytes of data, but its header announces {announced}; it was cut short or altered."
+        )
     return shape, "F" if by_columns else "C", kind, start
 
 
@@ -98,7 +121,9 @@ def sha256(path: Path) -> str:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()  # pyright: ignore[reportArgumentType]
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path} was cut short or is no gzip file; delete it to have it downloaded again.") from error
+        raise InputError(
+            f"{path} was cut short or is no gzip file; delete it to have it downloaded again."
+        ) from error
 
 
 def _download(path: Path, file: PublishedFile) -> None:
@@ -117,11 +142,15 @@ def _download(path: Path, file: PublishedFile) -> None:
                 take_from_zip(fetched, file.member, path)
             except InputError as error:
                 what = kept if fetched == kept else f"what {file.url} gave"
-                raise AbsentFile(f"{path} is absent and {what} is no archive with {file.member}; put the file there by hand.") from error
+                raise AbsentFile(
+                    f"{path} is absent and {what} is no archive with {file.member}; put the file there by hand."
+                ) from error
         elif file.archive_sha256 is not None and path.suffix != ".gz":
             take_from_tar(fetched, file.path, path)
             if not os.path.lexists(kept):
-                os.replace(fetched, kept)  # for other files that it holds; its digest is known, unlike a zip archive's
+                os.replace(
+                    fetched, kept
+                )  # for other files that it holds; its digest is known, unlike a zip archive's
         else:
             os.replace(fetched, path)
 
@@ -129,7 +158,11 @@ def _download(path: Path, file: PublishedFile) -> None:
 def _fetched(file: PublishedFile, known: str | None, to: Path, path: Path) -> Path:
     try:
         # pooch downloads to a temporary name and moves the file into place only when its hash is right
-        return Path(pooch.retrieve(file.url, known and f"sha256:{known}", to.name, to.parent, progressbar=True))
+        return Path(
+            pooch.retrieve(
+                file.url, known and f"sha256:{known}", to.name, to.parent, progressbar=True
+            )
+        )
     except Exception as error:  # network libraries raise many types; all mean the same to the user
         raise AbsentFile(
             f"{path} is absent and {file.url} could not be downloaded ({type(error).__name__}); put the file there by hand."

@@ -31,11 +31,17 @@ def _array(path: Path, stream: BufferedIOBase, most: int) -> np.ndarray:
     dimensions = start[3] if len(start) == 4 and start[:3] == b"\0\0\x08" else 0
     sizes = stream.read(4 * dimensions)
     if not 1 <= dimensions <= 4 or len(sizes) < 4 * dimensions:
-        raise InputError(f"{path} is not an idx file of bytes; such a file starts with the bytes 0, 0, 8 and its dimensions.")
+        raise InputError(
+            f"{path} is not an idx file of bytes; such a file starts with the bytes 0, 0, 8 and its dimensions."
+        )
     shape = tuple(np.frombuffer(sizes, ">u4").tolist())
     content = stream.read(prod(shape) + 1) if prod(shape) <= most else b""
     if len(content) != prod(shape):
-        held = f"{len(content)} bytes{' or more' * (len(content) > prod(shape))}" if prod(shape) <= most else "fewer bytes"
+        held = (
+            f"{len(content)} bytes{' or more' * (len(content) > prod(shape))}"
+            if prod(shape) <= most
+            else "fewer bytes"
+        )
         raise InputError(
             f"{path} holds {held} of data, but its header announces {prod(shape)} ({' x '.join(map(str, shape))}); it was cut short or altered."
         )

@@ -26,15 +26,25 @@ def decode_image(content: Path | bytes, mode: str, name: str) -> np.ndarray:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # Pillow warns of files that are cut short or too large, and goes on
-            with Image.open(BytesIO(content) if isinstance(content, bytes) else content, formats=FORMATS) as image:
+            warnings.simplefilter(
+                "error"
+            )  # Pillow warns of files that are cut short or too large, and goes on
+            with Image.open(
+                BytesIO(content) if isinstance(content, bytes) else content, formats=FORMATS
+            ) as image:
                 if image.width * image.height > MOST_PIXELS:
-                    raise InputError(f"{name} has {image.width} x {image.height} pixels; an image may have {MOST_PIXELS:,}.")
+                    raise InputError(
+                        f"{name} has {image.width} x {image.height} pixels; an image may have {MOST_PIXELS:,}."
+                    )
                 if image.mode.startswith(("I", "F")):
-                    raise InputError(f"{name} has more than 8 bits per pixel and channel ({image.mode}); save it with 8.")
+                    raise InputError(
+                        f"{name} has more than 8 bits per pixel and channel ({image.mode}); save it with 8."
+                    )
                 return np.array(image.convert(mode))
     except InputError:
         raise
     except (OSError, SyntaxError, ValueError, EOFError, OverflowError, IndexError, TypeError, KeyError, struct.error, zlib.error, Warning, Image.DecompressionBombError) as error:  # fmt: skip
         # its readers of single formats raise what they will for files that are no whole images
-        raise InputError(f"{name} cannot be read as an image; it was cut short or is something else.") from error
+        raise InputError(
+            f"{name} cannot be read as an image; it was cut short or is something else."
+        ) from error

@@ -14,7 +14,12 @@ DIGITS = 10
 
 
 def _file(name: str, sha256: str, archive_sha256: str) -> PublishedFile:
-    return PublishedFile(f"mnist/{name}", sha256, f"https://ossci-datasets.s3.amazonaws.com/mnist/{name}", archive_sha256)
+    return PublishedFile(
+        f"mnist/{name}",
+        sha256,
+        f"https://ossci-datasets.s3.amazonaws.com/mnist/{name}",
+        archive_sha256,
+    )
 
 
 FILES = {  # images and labels of each part

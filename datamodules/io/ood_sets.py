@@ -87,9 +87,15 @@ def fit_images(images: Tensor, input_shape: tuple[int, ...]) -> Tensor:
 
 def read_folder(folder: Path, input_shape: tuple[int, ...]) -> Tensor:
     """All images in a folder and the folders in it, in the order of their paths; they may differ in size."""
-    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_ENDINGS and path.is_file())
+    paths = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in IMAGE_ENDINGS and path.is_file()
+    )
     if not paths:
-        raise InputError(f"{folder} holds no images; their names must end in one of {', '.join(IMAGE_ENDINGS)}.")
+        raise InputError(
+            f"{folder} holds no images; their names must end in one of {', '.join(IMAGE_ENDINGS)}."
+        )
     return torch.cat([fit_images(read_image(path), input_shape) for path in paths])
 
 
@@ -121,19 +127,30 @@ def read_svhn(path: Path) -> Tensor:
         ]  # headers alone: cells within cells would crash scipy
         bytes_only = [len(shape) == 4 and kind == "uint8" for shape, kind in listed] == [True]
         images = loadmat(path, variable_names=["X"]).get("X") if bytes_only else None
-    except Exception as error:  # scipy raises many types for files that are cut short or of another version
+    except (
+        Exception
+    ) as error:  # scipy raises many types for files that are cut short or of another version
         raise InputError(
             f"{path} cannot be read as a Matlab file (version 7.2 or older); it was cut short or is something else."
         ) from error
-    if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim != 4 or images.shape[2] != 3:
-        raise InputError(f"{path} is not in SVHN's layout; it must hold X, bytes of shape height x width x 3 x N.")
+    if (
+        not isinstance(images, np.ndarray)
+        or images.dtype != np.uint8
+        or images.ndim != 4
+        or images.shape[2] != 3
+    ):
+        raise InputError(
+            f"{path} is not in SVHN's layout; it must hold X, bytes of shape height x width x 3 x N."
+        )
     return torch.from_numpy(np.ascontiguousarray(images.transpose(3, 2, 0, 1)))
 
 
 def read_idx_images(path: Path) -> Tensor:
     images = read_idx(path)
     if images.ndim != 3:
-        raise InputError(f"{path} has {images.ndim} dimension(s), so it holds no images; name the file of images (idx3).")
+        raise InputError(
+            f"{path} has {images.ndim} dimension(s), so it holds no images; name the file of images (idx3)."
+        )
     return torch.from_numpy(images)[:, None]
 
 

@@ -27,17 +27,33 @@ def read_table(path: Path, columns: Sequence[str], optional: Sequence[str] = ())
         parts = [read_table(part, columns, optional) for part in sorted(path.rglob("*.parquet"))]
         if not parts:
             raise InputError(f"{path} holds no .parquet file; give a file, or a folder of them.")
-        return {column: [value for part in parts for value in part[column]] for column in parts[0] if all(column in part for part in parts)}
-    kind, read = {".csv": ("CSV", _csv), ".jsonl": ("JSON lines", _json_lines)}.get(path.suffix, ("parquet", _parquet))
+        return {
+            column: [value for part in parts for value in part[column]]
+            for column in parts[0]
+            if all(column in part for part in parts)
+        }
+    kind, read = {".csv": ("CSV", _csv), ".jsonl": ("JSON lines", _json_lines)}.get(
+        path.suffix, ("parquet", _parquet)
+    )
     try:
         table = read(path, (*columns, *optional))
     except FileNotFoundError as error:
         raise InputError(f"there is no {path}; give a .csv, .jsonl or .parquet file.") from error
     # Arrow has a base class of its own, the others raise ValueError; KeyError and OverflowError are of values that Python has no equal of
-    except (pa.ArrowException, csv.Error, OSError, ValueError, RecursionError, KeyError, OverflowError) as error:
+    except (
+        pa.ArrowException,
+        csv.Error,
+        OSError,
+        ValueError,
+        RecursionError,
+        KeyError,
+        OverflowError,
+    ) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} cannot be read as {kind}; it was cut short or altered.") from error
+        raise InputError(
+            f"{path} cannot be read as {kind}; it was cut short or altered."
+        ) from error
     _check_columns(table, str(path), columns)
     return table
 
@@ -50,9 +66,16 @@ def _csv(path: Path, wanted: Sequence[str]) -> Table:
     _check_rows(rows)
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
-        raise InputError(f"{path} has two columns {twice[0]}; every column needs a name of its own.")
+        raise InputError(
+            f"{path} has two columns {twice[0]}; every column needs a name of its own."
+        )
     ragged = [place for place, row in enumerate(rows) if len(row) != len(names)]
-    refuse(ragged, path, f"more or fewer than {len(names)} values", "every row must have one for each name in the first line")
+    refuse(
+        ragged,
+        path,
+        f"more or fewer than {len(names)} values",
+        "every row must have one for each name in the first line",
+    )
     return {name: [row[names.index(name)] for row in rows] for name in wanted if name in names}
 
 
@@ -60,7 +83,12 @@ def _json_lines(path: Path, wanted: Sequence[str]) -> Table:
     with open(path, encoding="utf-8-sig") as stream:
         rows = [json.loads(line) for line in stream if line.strip()]
     _check_rows(rows)
-    refuse([place for place, row in enumerate(rows) if not isinstance(row, dict)], path, "no names", 'every row must be as {"name": value}')
+    refuse(
+        [place for place, row in enumerate(rows) if not isinstance(row, dict)],
+        path,
+        "no names",
+        'every row must be as {"name": value}',
+    )
     there = set().union(*rows)
     return {name: [row.get(name) for row in rows] for name in wanted if name in there}
 
@@ -89,14 +117,18 @@ def read_hub_table(name: str, columns: Sequence[str], optional: Sequence[str] = 
 
     try:
         result = datasets.load_dataset(name)
-    except Exception as error:  # the hub and the network raise many types; all mean the same to the user
+    except (
+        Exception
+    ) as error:  # the hub and the network raise many types; all mean the same to the user
         raise InputError(
             f"{name} could not be loaded from the hub ({type(error).__name__}); give the id of a dataset, or a file."
         ) from error
     parts = list(result.values()) if isinstance(result, dict) else [result]
     table: Any = datasets.concatenate_datasets(parts).with_format("arrow")  # pyright: ignore[reportArgumentType]
     _check_columns(table.column_names, name, columns)
-    return table.select_columns([column for column in (*columns, *optional) if column in table.column_names])[:].to_pydict()
+    return table.select_columns(
+        [column for column in (*columns, *optional) if column in table.column_names]
+    )[:].to_pydict()
 
 
 def _check_rows(rows: Sequence[Any]) -> None:

@@ -28,8 +28,12 @@ def krippendorff_alpha(counts: np.ndarray) -> float:
         agreeing += float(((part * (part - 1)).sum(1) / (votes - 1)).sum())
         of_class += part.sum(0)
     total = of_class.sum()
-    by_chance = total * (total - 1) - (of_class * (of_class - 1)).sum()  # ordered pairs of votes that differ, whatever their items
-    return float("nan") if by_chance == 0 else float(1 - (total - agreeing) * (total - 1) / by_chance)
+    by_chance = (
+        total * (total - 1) - (of_class * (of_class - 1)).sum()
+    )  # ordered pairs of votes that differ, whatever their items
+    return (
+        float("nan") if by_chance == 0 else float(1 - (total - agreeing) * (total - 1) / by_chance)
+    )
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,11 @@ class AnnotatorRecords:
 def annotator_records(annotations: Annotations, counts: np.ndarray) -> AnnotatorRecords:
     """One pass over all votes. `counts` are those of all votes, the annotator's own among them."""
     num_annotators, classes = len(annotations.names), counts.shape[1]
-    compared, same, total = np.zeros(num_annotators), np.zeros(num_annotators), counts.sum(1, dtype=np.int64)
+    compared, same, total = (
+        np.zeros(num_annotators),
+        np.zeros(num_annotators),
+        counts.sum(1, dtype=np.int64),
+    )
     for start in range(0, len(annotations.item), AT_ONCE):
         item, label, who = (column[start : start + AT_ONCE] for column in annotations[:3])
         others = total[item] - 1
@@ -57,7 +65,13 @@ def annotator_records(annotations: Annotations, counts: np.ndarray) -> Annotator
     np.add.at(given, (annotations.annotator, annotations.label), 1)
     votes = given.sum(1)
     agreement = np.divide(same, compared, out=np.full(num_annotators, np.nan), where=compared > 0)
-    return AnnotatorRecords(votes, compared.astype(np.int64), agreement, given.argmax(1), given.max(1) / np.maximum(votes, 1))
+    return AnnotatorRecords(
+        votes,
+        compared.astype(np.int64),
+        agreement,
+        given.argmax(1),
+        given.max(1) / np.maximum(votes, 1),
+    )
 
 
 def far_below(records: AnnotatorRecords) -> tuple[np.ndarray, float, float]:
@@ -81,4 +95,6 @@ def far_below(records: AnnotatorRecords) -> tuple[np.ndarray, float, float]:
 def one_label_only(records: AnnotatorRecords, shares: np.ndarray) -> np.ndarray:
     """Annotators of at least FEWEST votes who always gave one label, though by its share of all votes the chance of that is below RARE."""
     chance = shares[records.favourite] ** records.votes
-    return np.flatnonzero((records.votes >= FEWEST) & (records.favourite_share == 1) & (chance < RARE))
+    return np.flatnonzero(
+        (records.votes >= FEWEST) & (records.favourite_share == 1) & (chance < RARE)
+    )

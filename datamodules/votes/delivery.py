@@ -30,7 +30,9 @@ class BoundDelivery(ABC):
     def targets(self, epoch: int) -> Tensor:
         """The targets of every item in this epoch: int64 [N] or float32 [N, K]."""
 
-    def blend(self, inputs: Tensor, targets: Tensor, rows: Tensor, epoch: int) -> tuple[Tensor, Tensor]:
+    def blend(
+        self, inputs: Tensor, targets: Tensor, rows: Tensor, epoch: int
+    ) -> tuple[Tensor, Tensor]:
         """Combine the items of one batch, whose rows in the table are `rows`. Only mixup does."""
         return inputs, targets
 
@@ -67,7 +69,9 @@ class LabelSmoothing(Delivery):
 
     def __post_init__(self):
         if not 0 <= self.epsilon <= 1:
-            raise InputError(f"LabelSmoothing's epsilon is {self.epsilon}; it must lie between 0 and 1.")
+            raise InputError(
+                f"LabelSmoothing's epsilon is {self.epsilon}; it must lie between 0 and 1."
+            )
 
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
         one_hot = _one_hot(torch.from_numpy(votes.majority), votes.num_classes)
@@ -100,7 +104,9 @@ class StochasticLabelSampling(Delivery):
 
     def __post_init__(self):
         if not isinstance(self.resample_every, int) or self.resample_every < 1:
-            raise InputError(f"{type(self).__name__}'s resample_every is {self.resample_every}; it must be a whole number of 1 or more.")
+            raise InputError(
+                f"{type(self).__name__}'s resample_every is {self.resample_every}; it must be a whole number of 1 or more."
+            )
 
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
         return _Draws(votes, seed, self.resample_every)
@@ -153,13 +159,25 @@ class _Cycle(BoundDelivery):
         items, classes = votes.counts.shape
         self._length = votes.counts.sum(1, dtype=np.int64)
         self._first = np.cumsum(self._length) - self._length
-        rng, labels = generator(seed, "multipass"), np.arange(classes, dtype=np.min_scalar_type(classes))
+        rng, labels = (
+            generator(seed, "multipass"),
+            np.arange(classes, dtype=np.min_scalar_type(classes)),
+        )
         self._votes = np.empty(int(self._length.sum()), labels.dtype)
-        for start in range(0, items, BLOCK // 64):  # so that what the shuffle needs for a while is small beside the votes
+        for start in range(
+            0, items, BLOCK // 64
+        ):  # so that what the shuffle needs for a while is small beside the votes
             counts = votes.counts[start : start + BLOCK // 64]
-            label, length = np.repeat(np.tile(labels, len(counts)), counts.ravel()), self._length[start : start + len(counts)]
-            place = np.repeat(np.arange(start, start + len(counts)), length) + rng.random(len(label))
-            self._votes[self._first[start] :][: len(label)] = label[np.argsort(place, kind="stable")]
+            label, length = (
+                np.repeat(np.tile(labels, len(counts)), counts.ravel()),
+                self._length[start : start + len(counts)],
+            )
+            place = np.repeat(np.arange(start, start + len(counts)), length) + rng.random(
+                len(label)
+            )
+            self._votes[self._first[start] :][: len(label)] = label[
+                np.argsort(place, kind="stable")
+            ]
 
     def targets(self, epoch: int) -> Tensor:
         return torch.from_numpy(self._votes[self._first + epoch % self._length].astype(np.int64))
@@ -180,12 +198,18 @@ class _Draws(BoundDelivery):
             cumulative /= cumulative[:, -1:]
         else:
             self._total = votes.counts.sum(1, dtype=np.int64)
-            smallest = next(kind for kind in (np.uint8, np.int16, np.int32) if self._total.max() <= np.iinfo(kind).max)
+            smallest = next(
+                kind
+                for kind in (np.uint8, np.int16, np.int32)
+                if self._total.max() <= np.iinfo(kind).max
+            )
             cumulative = np.cumsum(votes.counts, axis=1, dtype=smallest)
         self._cumulative = torch.from_numpy(cumulative)
 
     def targets(self, epoch: int) -> Tensor:
-        chosen = generator(self._seed, "label-sampling", epoch // self._every).random(len(self._cumulative))
+        chosen = generator(self._seed, "label-sampling", epoch // self._every).random(
+            len(self._cumulative)
+        )
         if self._total is not None:
             chosen *= self._total  # the number of a vote, once it is cut to a whole number
         wanted = torch.from_numpy(chosen)[:, None].to(self._cumulative.dtype)
@@ -196,24 +220,36 @@ class _Mixed(BoundDelivery):
     blends = True
 
     def __init__(self, base: BoundDelivery, classes: int, items: int, alpha: float, seed: int):
-        self._base, self._classes, self._items, self._alpha, self._seed = base, classes, items, alpha, seed
+        self._base, self._classes, self._items, self._alpha, self._seed = (
+            base,
+            classes,
+            items,
+            alpha,
+            seed,
+        )
         self._shares: tuple[int, Tensor] = (-1, torch.empty(0))
 
     def targets(self, epoch: int) -> Tensor:
         targets = self._base.targets(epoch)
         return targets if targets.is_floating_point() else _one_hot(targets, self._classes)
 
-    def blend(self, inputs: Tensor, targets: Tensor, rows: Tensor, epoch: int) -> tuple[Tensor, Tensor]:
+    def blend(
+        self, inputs: Tensor, targets: Tensor, rows: Tensor, epoch: int
+    ) -> tuple[Tensor, Tensor]:
         """Mix each item with its neighbour in the batch (whose order is already random), one share for the whole batch.
 
         The share is looked up by the batch's first item, so it is a function of (seed, epoch) and the batch alone.
         """
         inputs, targets = self._base.blend(inputs, targets, rows, epoch)
         if self._shares[0] != epoch:
-            shares = generator(self._seed, "mixup", epoch).beta(self._alpha, self._alpha, self._items)
+            shares = generator(self._seed, "mixup", epoch).beta(
+                self._alpha, self._alpha, self._items
+            )
             self._shares = epoch, torch.from_numpy(shares).float().to(inputs.device)
         share = self._shares[1][rows[0]].to(inputs.dtype)
-        return torch.lerp(inputs.roll(1, 0), inputs, share), torch.lerp(targets.roll(1, 0), targets, share.to(targets.dtype))
+        return torch.lerp(inputs.roll(1, 0), inputs, share), torch.lerp(
+            targets.roll(1, 0), targets, share.to(targets.dtype)
+        )
 
 
 def _one_hot(targets: Tensor, classes: int) -> Tensor:

@@ -25,7 +25,11 @@ _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff0-\ufff8"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_LATIN = {ord(like): letter for there, here in (_CYRILLIC, _GREEK, _OTHERS) for like, letter in zip(there, here, strict=True)}
+_LATIN = {
+    ord(like): letter
+    for there, here in (_CYRILLIC, _GREEK, _OTHERS)
+    for like, letter in zip(there, here, strict=True)
+}
 
 
 def printed(name: str, longest: int = LONGEST) -> str:
@@ -37,12 +41,16 @@ def printed(name: str, longest: int = LONGEST) -> str:
     if len(name) > 4 * longest:  # before every letter of millions is looked at
         name = f"{name[: 2 * longest]}{name[-2 * longest :]}"
     line = escaped(name)
-    return line if len(line) <= longest else f"{line[: longest // 2]}…{line[-((longest - 1) // 2) :]}"
+    return (
+        line if len(line) <= longest else f"{line[: longest // 2]}…{line[-((longest - 1) // 2) :]}"
+    )
 
 
 def escaped(text: str) -> str:
     """Letters that no terminal shows, or that it obeys, by their numbers."""
-    return "".join(letter if _shows(letter) else letter.encode("unicode_escape").decode() for letter in text)
+    return "".join(
+        letter if _shows(letter) else letter.encode("unicode_escape").decode() for letter in text
+    )
 
 
 def _shows(letter: str) -> bool:
@@ -58,9 +66,9 @@ class LookAlikes(NamedTuple):
 
     def __str__(self) -> str:
         names = (self.first, self.second)
-        if self.differ_in == LETTERS or unicodedata.normalize("NFKC", names[0]) == unicodedata.normalize(
-            "NFKC", names[1]
-        ):  # or both would look the same here, too
+        if self.differ_in == LETTERS or unicodedata.normalize(
+            "NFKC", names[0]
+        ) == unicodedata.normalize("NFKC", names[1]):  # or both would look the same here, too
             names = tuple(name.encode("unicode_escape").decode() for name in names)
         return f"'{printed(names[0])}' and '{printed(names[1])}' ({self.differ_in})"
 
@@ -77,16 +85,26 @@ def look_alikes(names: Sequence[str]) -> list[LookAlikes]:
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(_as_seen(name), []).append(name)
-    return [LookAlikes(first, other, _difference(first, other)) for first, *others in groups.values() for other in others]
+    return [
+        LookAlikes(first, other, _difference(first, other))
+        for first, *others in groups.values()
+        for other in others
+    ]
 
 
 def _as_seen(name: str) -> str:
-    return _without_blanks(unicodedata.normalize("NFKC", _with_width(name)).translate(_LATIN).casefold())
+    return _without_blanks(
+        unicodedata.normalize("NFKC", _with_width(name)).translate(_LATIN).casefold()
+    )
 
 
 def _difference(one: str, other: str) -> str:
     """The least that makes both the same."""
-    for words, change in (("blanks", _without_blanks), ("case", str.casefold), ("characters without width", _with_width)):
+    for words, change in (
+        ("blanks", _without_blanks),
+        ("case", str.casefold),
+        ("characters without width", _with_width),
+    ):
         if change(one) == change(other):
             return words
     plain = [_without_blanks(_with_width(name)).casefold() for name in (one, other)]
@@ -100,4 +118,8 @@ def _without_blanks(name: str) -> str:
 def _with_width(name: str) -> str:
     """Without what takes no room: joiners, marks of direction, choices between forms of a character, commands to a terminal."""
     shown = _IGNORABLE.sub("", name)
-    return "".join(letter for letter in shown if unicodedata.category(letter) not in ("Cf", "Cc") or letter.isspace())
+    return "".join(
+        letter
+        for letter in shown
+        if unicodedata.category(letter) not in ("Cf", "Cc") or letter.isspace()
+    )

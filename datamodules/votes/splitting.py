@@ -18,8 +18,14 @@ def stratified_split(strata: np.ndarray, fractions: Sequence[float], seed: int) 
     >>> len(train), len(test), sorted(np.concatenate([train, test]).tolist()) == list(range(10))
     (5, 5, True)
     """
-    if not fractions or not all(fraction > 0 for fraction in fractions) or abs(sum(fractions) - 1) > 1e-9:
-        raise InputError(f"the split fractions are {list(fractions)}; each must be above 0 and they must sum to 1.")
+    if (
+        not fractions
+        or not all(fraction > 0 for fraction in fractions)
+        or abs(sum(fractions) - 1) > 1e-9
+    ):
+        raise InputError(
+            f"the split fractions are {list(fractions)}; each must be above 0 and they must sum to 1."
+        )
     rng = generator(seed, "split")
     _, stratum, size = np.unique(np.asarray(strata), return_inverse=True, return_counts=True)
     shuffled = rng.permutation(len(stratum))
@@ -35,5 +41,7 @@ def stratified_split(strata: np.ndarray, fractions: Sequence[float], seed: int) 
         taken = taken + owed
     parts = [np.sort(by_stratum[part_of == part]) for part in range(len(fractions))]
     if any(len(part) == 0 for part in parts):
-        raise InputError(f"splitting {len(stratum)} items by {list(fractions)} leaves a part empty; use larger fractions or more items.")
+        raise InputError(
+            f"splitting {len(stratum)} items by {list(fractions)} leaves a part empty; use larger fractions or more items."
+        )
     return parts

@@ -13,7 +13,9 @@ from datamodules.votes.splitting import stratified_split
 # Published probabilities are often rounded to three decimals; a row further than this from 1 is a mistake, not rounding.
 SUM_TOLERANCE = 1e-3
 MOST_VOTES = np.iinfo(np.int32).max  # of one item
-BLOCK = 1 << 20  # numbers that are worked on at once, so that what is only passing through stays small beside the table itself
+BLOCK = (
+    1 << 20
+)  # numbers that are worked on at once, so that what is only passing through stays small beside the table itself
 
 
 class VoteTable:
@@ -30,7 +32,12 @@ class VoteTable:
         check_counts(table, source)
         totals = table.sum(1, keepdims=True, dtype=np.float64)
         _reject(totals == 0, source, "no votes at all", "every item needs at least one vote")
-        _reject(totals > MOST_VOTES, source, f"more than {MOST_VOTES:,} votes", "use VoteTable.from_probs")
+        _reject(
+            totals > MOST_VOTES,
+            source,
+            f"more than {MOST_VOTES:,} votes",
+            "use VoteTable.from_probs",
+        )
         self.source = source
         self.counts: np.ndarray | None = table.astype(np.int32, copy=False)
 
@@ -42,14 +49,31 @@ class VoteTable:
         True
         """
         table = _as_matrix(probs, source, "probabilities").astype(np.float64)
-        _reject(~np.isfinite(table), source, "probabilities that are not numbers", "they must lie between 0 and 1")
-        _reject((table < 0) | (table > 1 + SUM_TOLERANCE), source, "probabilities outside 0 to 1", "they must lie between 0 and 1")
+        _reject(
+            ~np.isfinite(table),
+            source,
+            "probabilities that are not numbers",
+            "they must lie between 0 and 1",
+        )
+        _reject(
+            (table < 0) | (table > 1 + SUM_TOLERANCE),
+            source,
+            "probabilities outside 0 to 1",
+            "they must lie between 0 and 1",
+        )
         sums = table.sum(1, keepdims=True)
-        _reject(np.abs(sums - 1) > SUM_TOLERANCE, source, "probabilities that do not sum to 1", "every row must sum to 1")
+        _reject(
+            np.abs(sums - 1) > SUM_TOLERANCE,
+            source,
+            "probabilities that do not sum to 1",
+            "every row must sum to 1",
+        )
         return cls._checked(None, table / sums, source)
 
     @classmethod
-    def _checked(cls, counts: np.ndarray | None, probs: np.ndarray | None, source: str) -> "VoteTable":
+    def _checked(
+        cls, counts: np.ndarray | None, probs: np.ndarray | None, source: str
+    ) -> "VoteTable":
         table = cls.__new__(cls)
         table.source, table.counts = source, counts
         if probs is not None:
@@ -116,7 +140,9 @@ class VoteTable:
         [False, False, True]
         """
         if not 0 <= quantile < 1:
-            raise InputError(f"the high-disagreement quantile is {quantile}; it must be at least 0 and below 1.")
+            raise InputError(
+                f"the high-disagreement quantile is {quantile}; it must be at least 0 and below 1."
+            )
         return (self.entropy >= np.quantile(self.entropy, quantile)) & ~self.unanimous
 
     def subsample(self, k: int, seed: int) -> "VoteTable":
@@ -126,8 +152,13 @@ class VoteTable:
         [5, 5]
         """
         if not isinstance(k, int | np.integer) or not 1 <= k <= MOST_VOTES:
-            raise InputError(f"votes per item is {k}; it must be a whole number from 1 to {MOST_VOTES:,}.")
-        rng, counts = generator(seed, "subsample", int(k)), np.empty((len(self), self.num_classes), np.int32)
+            raise InputError(
+                f"votes per item is {k}; it must be a whole number from 1 to {MOST_VOTES:,}."
+            )
+        rng, counts = (
+            generator(seed, "subsample", int(k)),
+            np.empty((len(self), self.num_classes), np.int32),
+        )
         for rows, probs in self.blocks():
             counts[rows] = rng.multinomial(k, probs)
         return self._checked(counts, None, f"{self.source}, {k} votes per item")
@@ -142,7 +173,9 @@ class VoteTable:
     def split(self, fractions, seed: int, entropy_bins: int = 1) -> list[np.ndarray]:
         """Row numbers of each part, stratified by majority class and by bins of normalised entropy of equal width: a function of the seed alone."""
         if entropy_bins < 1:
-            raise InputError(f"the number of entropy bins to stratify by is {entropy_bins}; it must be at least 1.")
+            raise InputError(
+                f"the number of entropy bins to stratify by is {entropy_bins}; it must be at least 1."
+            )
         level = np.minimum(
             (self.normalized_entropy * entropy_bins).astype(int), entropy_bins - 1
         )  # evenly spread votes fall into the last bin
@@ -152,7 +185,12 @@ class VoteTable:
 def check_counts(table: np.ndarray, source: str) -> None:
     """Refuse what cannot be a number of votes; that an item has none is not looked at."""
     if table.dtype.kind == "f":
-        _reject(~np.isfinite(table), source, "votes that are not numbers", "counts must be whole numbers of 0 or more")
+        _reject(
+            ~np.isfinite(table),
+            source,
+            "votes that are not numbers",
+            "counts must be whole numbers of 0 or more",
+        )
     _reject(table < 0, source, "negative votes", "counts must be whole numbers of 0 or more")
     if table.dtype.kind == "f":
         allowed = "counts must be whole numbers; for probabilities use VoteTable.from_probs"
@@ -167,11 +205,15 @@ def _as_matrix(values, source: str, what: str) -> np.ndarray:
     try:
         table = np.ascontiguousarray(values)
     except ValueError:
-        raise InputError(f"{source} has rows of different lengths; every row needs one number per class.") from None
+        raise InputError(
+            f"{source} has rows of different lengths; every row needs one number per class."
+        ) from None
     if table.dtype.kind not in "biuf":
         raise InputError(f"{source} holds {table.dtype} values; {what} must be numbers.")
     if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
-        raise InputError(f"{source} has shape {list(table.shape)}; {what} must be a table of at least one item and two classes.")
+        raise InputError(
+            f"{source} has shape {list(table.shape)}; {what} must be a table of at least one item and two classes."
+        )
     return table
 
 

@@ -17,8 +17,12 @@ from experiment.processes.end_together import PATIENCE, check_port, end
 class Launcher(_SubprocessScriptLauncher):
     """The other processes of a run end with the one that the user started, and it ends with the exit code of one that fails."""
 
-    def launch(self, function: Callable, *args: Any, trainer: Trainer | None = None, **kwargs: Any) -> Any:
-        self.cluster_environment.validate_settings(num_devices=self.num_processes, num_nodes=self.num_nodes)
+    def launch(
+        self, function: Callable, *args: Any, trainer: Trainer | None = None, **kwargs: Any
+    ) -> Any:
+        self.cluster_environment.validate_settings(
+            num_devices=self.num_processes, num_nodes=self.num_nodes
+        )
         if not self.cluster_environment.creates_processes_externally:
             os.environ[FIRST] = str(os.getpid())
             self._call_children_scripts()
@@ -46,7 +50,9 @@ def watch_processes(trainer: Trainer) -> None:
     if trainer.world_size > 1:
         check_port()
     if type(launcher) is _SubprocessScriptLauncher:
-        trainer.strategy._launcher = Launcher(launcher.cluster_environment, launcher.num_processes, launcher.num_nodes)
+        trainer.strategy._launcher = Launcher(
+            launcher.cluster_environment, launcher.num_processes, launcher.num_nodes
+        )
 
 
 def wait_for_processes(trainer: Trainer) -> None:

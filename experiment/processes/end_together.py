@@ -58,7 +58,9 @@ def _have_told(store: Any) -> None:
 
 def taken_port(error: BaseException | None) -> InputError | None:
     """The sentence for a port at which the processes were to meet and that another program has."""
-    while error is not None and not (type(error).__name__ == "DistNetworkError" and "EADDRINUSE" in str(error)):
+    while error is not None and not (
+        type(error).__name__ == "DistNetworkError" and "EADDRINUSE" in str(error)
+    ):
         error = error.__cause__ or error.__context__
     port = os.environ.get("MASTER_PORT")
     result = f"MASTER_PORT is {port}, which another program on this machine uses; set it to a free port, or leave it out and one is found."
@@ -69,7 +71,9 @@ def check_port() -> None:
     """Refuse what cannot be a port before processes try to meet there."""
     port = os.environ.get("MASTER_PORT")
     if port is not None and not (port.isdecimal() and int(port) < 65536):
-        raise InputError(f"MASTER_PORT is {port}; it must be a number from 0 to 65535, or left out, and a free one is found.")
+        raise InputError(
+            f"MASTER_PORT is {port}; it must be a number from 0 to 65535, or left out, and a free one is found."
+        )
 
 
 def end(code: int) -> None:
@@ -90,7 +94,9 @@ def _failed_before(store: Any, code: int) -> int | None:
             return None
         store.wait([TOLD], timedelta(seconds=TELLING))
         return int(first.split()[1])
-    except RuntimeError:  # the store ended with the first process, which has told why, or was killed
+    except (
+        RuntimeError
+    ):  # the store ended with the first process, which has told why, or was killed
         if code == 2:
             return None
         _say("the first process of this run has ended.")
@@ -106,7 +112,9 @@ def _store() -> Any:
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         from torch._C._distributed_c10d import PrefixStore, TCPStore
 
-        torchrun = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+        torchrun = TCPStore(
+            os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False
+        )
         return PrefixStore(f"plurality/{os.environ['TORCHELASTIC_RESTART_COUNT']}", torchrun)
     return None
 
@@ -114,14 +122,28 @@ def _store() -> Any:
 def _have_met() -> bool:
     """Whether this process is one of several that talk to each other. A command that has not imported torch, which takes seconds, is not."""
     dist = sys.modules.get("torch.distributed")
-    return dist is not None and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+    return (
+        dist is not None
+        and dist.is_available()
+        and dist.is_initialized()
+        and dist.get_world_size() > 1
+    )
 
 
 def _rank() -> int:
     if _have_met():
         return sys.modules["torch.distributed"].get_rank()
-    return next((int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID") if os.environ.get(name)), 0)
+    return next(
+        (
+            int(os.environ[name])
+            for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID")
+            if os.environ.get(name)
+        ),
+        0,
+    )
 
 
 def _say(sentence: str) -> None:
-    print(f"error on rank {_rank()}: {sentence}" if _rank() else f"error: {sentence}", file=sys.stderr)
+    print(
+        f"error on rank {_rank()}: {sentence}" if _rank() else f"error: {sentence}", file=sys.stderr
+    )

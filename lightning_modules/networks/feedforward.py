@@ -10,7 +10,9 @@ from lightning_modules.networks.network import Network
 
 
 class _FeedForward(Network):
-    def __init__(self, sizes: tuple[int, ...], num_classes: int, activation: type[nn.Module], dropout: float):
+    def __init__(
+        self, sizes: tuple[int, ...], num_classes: int, activation: type[nn.Module], dropout: float
+    ):
         super().__init__()
         layers: list[nn.Module] = [nn.Flatten()]
         for size_in, size_out in pairwise(sizes):
@@ -46,7 +48,13 @@ class DeeperFFN(_FeedForward):
 class MLPHead(_FeedForward):
     """Two layers with GELU and dropout, for frozen embeddings. The papers state neither the hidden size nor the dropout."""
 
-    def __init__(self, input_shape: tuple[int, ...], num_classes: int, hidden: int = 256, dropout: float = 0.1):
+    def __init__(
+        self,
+        input_shape: tuple[int, ...],
+        num_classes: int,
+        hidden: int = 256,
+        dropout: float = 0.1,
+    ):
         if not 0 <= dropout < 1:
             raise InputError(f"MLPHead's dropout is {dropout}; it must be at least 0 and below 1.")
         super().__init__((prod(input_shape), hidden), num_classes, nn.GELU, dropout)

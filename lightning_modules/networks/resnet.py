@@ -17,9 +17,15 @@ class ResNet18(Network):
     def __init__(self, input_shape: tuple[int, ...], num_classes: int, width: int = 64):
         super().__init__()
         check_images("ResNet18", input_shape)
-        self.stem = nn.Sequential(nn.Conv2d(input_shape[0], width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True))
+        self.stem = nn.Sequential(
+            nn.Conv2d(input_shape[0], width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(inplace=True),
+        )
         channels = [width, width, 2 * width, 4 * width, 8 * width]
-        self.stages = nn.Sequential(*(_stage(channels[i], channels[i + 1], stride=1 if i == 0 else 2) for i in range(4)))
+        self.stages = nn.Sequential(
+            *(_stage(channels[i], channels[i + 1], stride=1 if i == 0 else 2) for i in range(4))
+        )
         self.head = nn.Linear(8 * width, num_classes)
         for module in self.modules():  # as torchvision's ResNet does
             if isinstance(module, nn.Conv2d):
@@ -36,5 +42,9 @@ class ResNet18(Network):
 def _stage(channels_in: int, channels: int, stride: int) -> nn.Sequential:
     shortcut = None
     if stride != 1 or channels_in != channels:
-        shortcut = nn.Sequential(nn.Conv2d(channels_in, channels, 1, stride, bias=False), nn.BatchNorm2d(channels))
-    return nn.Sequential(BasicBlock(channels_in, channels, stride, shortcut), BasicBlock(channels, channels))
+        shortcut = nn.Sequential(
+            nn.Conv2d(channels_in, channels, 1, stride, bias=False), nn.BatchNorm2d(channels)
+        )
+    return nn.Sequential(
+        BasicBlock(channels_in, channels, stride, shortcut), BasicBlock(channels, channels)
+    )

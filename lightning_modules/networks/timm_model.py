@@ -13,13 +13,20 @@ from lightning_modules.networks.network import Network, check_images
 class TimmModel(Network):
     """`--model.network TimmModel --model.network.name convnext_atto`; `pretrained` fetches weights from the hub."""
 
-    def __init__(self, input_shape: tuple[int, ...], num_classes: int, name: str, pretrained: bool = False):
+    def __init__(
+        self, input_shape: tuple[int, ...], num_classes: int, name: str, pretrained: bool = False
+    ):
         super().__init__()
         check_images(f"TimmModel ({name})", input_shape)
         if not timm.is_model(name):
-            near = ", ".join(timm.list_models(f"*{name.split('.')[0].split('_')[0]}*")[:5]) or "see timm.list_models()"
+            near = (
+                ", ".join(timm.list_models(f"*{name.split('.')[0].split('_')[0]}*")[:5])
+                or "see timm.list_models()"
+            )
             raise InputError(f"timm has no model named {name}; it has for example: {near}.")
-        self.model: Any = timm.create_model(name, pretrained=pretrained, num_classes=num_classes, in_chans=input_shape[0])
+        self.model: Any = timm.create_model(
+            name, pretrained=pretrained, num_classes=num_classes, in_chans=input_shape[0]
+        )
         self.head = self.model.get_classifier()
         if not next(self.parameters()).is_meta:  # without memory not all models can be tried
             self._try(name, input_shape, num_classes)
@@ -42,7 +49,9 @@ class TimmModel(Network):
                 f"timm's {name} does not take inputs of the shape {input_shape} ({reason}); choose another model or size."
             ) from error
         if not fits:
-            raise InputError(f"timm's {name} has no classifier at its end that gives {num_classes} logits; choose another model.")
+            raise InputError(
+                f"timm's {name} has no classifier at its end that gives {num_classes} logits; choose another model."
+            )
         self.train()
 
     def features(self, inputs: Tensor) -> Tensor:

@@ -14,7 +14,17 @@ from lightning_modules.schedules import CosineToEnd
 from metrics.drift import prediction_drift
 
 # Of a member, between epochs
-KEPT = ("best_score", "best_epoch", "best_state", "at_stop", "history", "last_state", "failed", "rate", "before")
+KEPT = (
+    "best_score",
+    "best_epoch",
+    "best_state",
+    "at_stop",
+    "history",
+    "last_state",
+    "failed",
+    "rate",
+    "before",
+)
 
 
 @dataclass
@@ -41,7 +51,9 @@ class Member:
     bound: Any  # its own delivery, bound to the datamodule's training votes
     max_epochs: int
     early_stopping: EarlyStopping | None = None
-    stops: tuple[int, ...] = ()  # also note the best weights after these numbers of epochs: shorter runs are prefixes of this one
+    stops: tuple[
+        int, ...
+    ] = ()  # also note the best weights after these numbers of epochs: shorter runs are prefixes of this one
     best_score: float = math.inf
     best_epoch: int = -1
     best_state: dict[str, Tensor] = field(default_factory=dict)
@@ -50,7 +62,9 @@ class Member:
     last_state: dict[str, Tensor] = field(default_factory=dict)
     failed: str | None = None
     rate: float = 0.0  # this epoch's learning rate
-    strata: dict[str, Tensor] = field(default_factory=dict)  # masks of its validation items, by the score of the history that follows them
+    strata: dict[str, Tensor] = field(
+        default_factory=dict
+    )  # masks of its validation items, by the score of the history that follows them
     scored: tuple[
         str, ...
     ] = ()  # splits besides val, train or test, that each epoch is scored on as well: for curves, nothing follows them
@@ -60,8 +74,12 @@ class Member:
 
     def __post_init__(self):
         parameter = torch.nn.Parameter(torch.zeros(1))
-        self.optimizer = self.classifier.optimizer([parameter])  # holds the options; the pack does the steps
-        self.scheduler = self.classifier.scheduler(self.optimizer) if self.classifier.scheduler else None
+        self.optimizer = self.classifier.optimizer(
+            [parameter]
+        )  # holds the options; the pack does the steps
+        self.scheduler = (
+            self.classifier.scheduler(self.optimizer) if self.classifier.scheduler else None
+        )
         if isinstance(self.scheduler, CosineToEnd):
             self.scheduler.T_max = self.max_epochs
         self.rate = self.optimizer.param_groups[0]["lr"]
@@ -72,11 +90,16 @@ class Member:
 
     @property
     def stopped_early(self) -> bool:
-        return self.early_stopping is not None and self.early_stopping.waited >= self.early_stopping.patience
+        return (
+            self.early_stopping is not None
+            and self.early_stopping.waited >= self.early_stopping.patience
+        )
 
     def state_dict(self) -> dict[str, Any]:
         state = {name: getattr(self, name) for name in KEPT}
-        stopping = (self.early_stopping.best, self.early_stopping.waited) if self.early_stopping else None
+        stopping = (
+            (self.early_stopping.best, self.early_stopping.waited) if self.early_stopping else None
+        )
         scheduler = self.scheduler.state_dict() if self.scheduler else None
         return {**state, "stopping": stopping, "scheduler": scheduler}
 
@@ -105,7 +128,11 @@ class Member:
             self.failed = f"its loss was {scores['train/loss']} and its validation score {score} in epoch {len(self.history) - 1}"
             return
         if score < self.best_score:
-            self.best_score, self.best_epoch, self.best_state = score, len(self.history) - 1, weights()
+            self.best_score, self.best_epoch, self.best_state = (
+                score,
+                len(self.history) - 1,
+                weights(),
+            )
         if len(self.history) in self.stops:
             self.at_stop[len(self.history)] = self.best_epoch, self.best_state
         if self.early_stopping:

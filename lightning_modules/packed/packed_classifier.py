@@ -22,7 +22,9 @@ from lightning_modules.packed.stacked_linear import Span
 from metrics import per_item
 
 ITEMS = 512  # of one evaluation pass: all of them would need much memory
-IMAGES = 128  # the same for convolutions: what they compute of these is to stay in the processor's cache
+IMAGES = (
+    128  # the same for convolutions: what they compute of these is to stay in the processor's cache
+)
 CHUNK = 64  # batches that are prepared at once: enough to make Python's share small, few enough to keep memory flat
 
 
@@ -39,8 +41,12 @@ class Source:
         for split in splits:
             loader = data.loader(data.rows(split), training=False)
             items = loader.sampler.items
-            same = next((name for name in kept if np.array_equal(data.rows(name), data.rows(split))), None)
-            kept[split] = kept[same] if same else (loader.prepare(items, 0), data.annotator_probs[items])
+            same = next(
+                (name for name in kept if np.array_equal(data.rows(name), data.rows(split))), None
+            )
+            kept[split] = (
+                kept[same] if same else (loader.prepare(items, 0), data.annotator_probs[items])
+            )
         return cls(data.train_dataloader(), kept)
 
 
@@ -55,7 +61,9 @@ class PackedClassifier:
         self.active = list(range(len(self.members)))
         self.epoch = 0
         self.network = PackedNetwork([member.classifier.network for member in self.members])
-        self.moments = [torch.zeros_like(tensor) for _ in range(2) for tensor in self.network.tensors().values()]
+        self.moments = [
+            torch.zeros_like(tensor) for _ in range(2) for tensor in self.network.tensors().values()
+        ]
         self._prepare_data()
         self._attach()
 
@@ -63,7 +71,9 @@ class PackedClassifier:
         """One source for each datamodule that members share, with all splits that any of them is scored or watched on."""
         splits: dict[int, dict[str, None]] = {}
         for member in self.members:
-            splits.setdefault(id(member.data), {"val": None}).update(dict.fromkeys((*member.scored, *member.watched)))
+            splits.setdefault(id(member.data), {"val": None}).update(
+                dict.fromkeys((*member.scored, *member.watched))
+            )
         data = {id(member.data): member.data for member in self.members}
         self.sources = {key: Source.of(data[key], list(wanted)) for key, wanted in splits.items()}
 
@@ -72,7 +82,10 @@ class PackedClassifier:
         tensors = list(self.network.tensors().values())
         gradients = [tensor.grad for tensor in tensors]
         columns = (tensors, gradients, self.moments[: len(tensors)], self.moments[len(tensors) :])
-        self.slices = [[[t.detach()[row] for t in column] for column in columns] for row in range(len(self.active))]  # pyright: ignore
+        self.slices = [
+            [[t.detach()[row] for t in column] for column in columns]
+            for row in range(len(self.active))
+        ]  # pyright: ignore
         self._set_rates()
 
     def steps_done(self) -> int:
@@ -83,11 +96,16 @@ class PackedClassifier:
         groups: dict[tuple[float, float], list[list[Tensor]]] = {}
         for m, columns in zip(self.active, self.slices, strict=True):
             key = (self.members[m].rate, self.members[m].optimizer.param_groups[0]["weight_decay"])
-            for together, own in zip(groups.setdefault(key, [[], [], [], []]), columns, strict=True):
+            for together, own in zip(
+                groups.setdefault(key, [[], [], [], []]), columns, strict=True
+            ):
                 together.extend(own)
         kernel = _kernel(self.members[0].optimizer)
         self.steps = torch.tensor(float(self.steps_done()))
-        self.updates = [partial(kernel, *columns, self.steps, lr=rate, weight_decay=decay) for (rate, decay), columns in groups.items()]
+        self.updates = [
+            partial(kernel, *columns, self.steps, lr=rate, weight_decay=decay)
+            for (rate, decay), columns in groups.items()
+        ]
 
     @property
     def spans(self) -> list[Span]:
@@ -110,7 +128,10 @@ class PackedClassifier:
             scores = self._evaluate()
             self.epoch += 1
             for row, m in enumerate(self.active):
-                self.members[m].end_epoch({"train/loss": losses[row].item(), **scores[row]}, lambda row=row: self.member_state(row))
+                self.members[m].end_epoch(
+                    {"train/loss": losses[row].item(), **scores[row]},
+                    lambda row=row: self.member_state(row),
+                )
             self._drop_finished()
             after_epoch(self)
 
@@ -129,19 +150,32 @@ class PackedClassifier:
         for start in range(0, steps, CHUNK):
             chunk = {owner: batches[start : start + CHUNK] for owner, batches in order.items()}
             sizes = [len(index) for index in next(iter(chunk.values()))]
-            seen = {owner: self.sources[owner].loader.prepare(torch.cat(index), self.epoch).split(sizes) for owner, index in chunk.items()}
+            seen = {
+                owner: self.sources[owner].loader.prepare(torch.cat(index), self.epoch).split(sizes)
+                for owner, index in chunk.items()
+            }
             prepared = [
-                self._batches(span, seen[id(data)], table, data.training_row[torch.cat(chunk[id(data)])], sizes)
+                self._batches(
+                    span,
+                    seen[id(data)],
+                    table,
+                    data.training_row[torch.cat(chunk[id(data)])],
+                    sizes,
+                )
                 for span, data, table in zip(spans, owners, targets, strict=True)
             ]
             for number, size in enumerate(sizes):
                 inputs, wanted = zip(*(part[number] for part in prepared), strict=True)
-                loss = self._step(inputs, torch.cat(wanted), spans, self.epoch * steps + start + number)
+                loss = self._step(
+                    inputs, torch.cat(wanted), spans, self.epoch * steps + start + number
+                )
                 total += loss.double() * size
                 items += size
         return total / items
 
-    def _batches(self, span: Span, inputs: Sequence[Tensor], table: Tensor, rows: Tensor, sizes: list[int]) -> list[tuple[Tensor, Tensor]]:
+    def _batches(
+        self, span: Span, inputs: Sequence[Tensor], table: Tensor, rows: Tensor, sizes: list[int]
+    ) -> list[tuple[Tensor, Tensor]]:
         """A span's inputs and targets [members, B, K] of several batches, blended where its one member asks for it."""
         bound = self.members[self.active[span.start]].bound
         targets = table[:, rows].split(sizes, 1)
@@ -158,15 +192,27 @@ class PackedClassifier:
         members = [self.members[m] for m in self.active[span.start : span.stop]]
         classes = members[0].data.num_classes
         tables = [member.bound.targets(self.epoch) for member in members]
-        return torch.stack([t if t.is_floating_point() else F.one_hot(t, classes).float() for t in tables])
+        return torch.stack(
+            [t if t.is_floating_point() else F.one_hot(t, classes).float() for t in tables]
+        )
 
-    def _step(self, inputs: Sequence[Tensor], targets: Tensor, spans: Sequence[Span], step: int) -> Tensor:
+    def _step(
+        self, inputs: Sequence[Tensor], targets: Tensor, spans: Sequence[Span], step: int
+    ) -> Tensor:
         leaders = [self.members[self.active[span.start]] for span in spans]
-        seeds = [int(generator(leader.classifier.seed, "dropout", step, 0).integers(2**63)) for leader in leaders]
-        if self.network.convolutional:  # span by span, forward and backward, for the processor's cache
+        seeds = [
+            int(generator(leader.classifier.seed, "dropout", step, 0).integers(2**63))
+            for leader in leaders
+        ]
+        if (
+            self.network.convolutional
+        ):  # span by span, forward and backward, for the processor's cache
             parts = zip(spans, inputs, seeds, strict=True)
             result = [
-                _differentiate(self.network.part(span), [seen], targets[slice(*span)], [_alone(span)], [seed]) for span, seen, seed in parts
+                _differentiate(
+                    self.network.part(span), [seen], targets[slice(*span)], [_alone(span)], [seed]
+                )
+                for span, seen, seed in parts
             ]
             losses = torch.cat(result)
         else:
@@ -183,18 +229,30 @@ class PackedClassifier:
         for span in self.spans:
             members = [self.members[m] for m in self.active[span.start : span.stop]]
             source = self.sources[id(members[0].data)]
-            scored = dict.fromkeys(["val", *(split for member in members for split in member.scored)])
+            scored = dict.fromkeys(
+                ["val", *(split for member in members for split in member.scored)]
+            )
             probs: dict[str, Tensor] = {}  # of each split, [members, N, K]
             scores: dict[str, list[dict[str, float]]] = {}
-            for split in dict.fromkeys([*scored, *(split for member in members for split in member.watched)]):
+            for split in dict.fromkeys(
+                [*scored, *(split for member in members for split in member.watched)]
+            ):
                 inputs, annotator_probs = source.splits[split]
-                same = next((name for name in probs if source.splits[name] is source.splits[split]), None)
+                same = next(
+                    (name for name in probs if source.splits[name] is source.splits[split]), None
+                )
                 probs[split] = probs[same] if same else self._predictions(span, inputs)
                 if split in scored:
-                    scores[split] = scores[same] if same else mean_scores(probs[split], annotator_probs)
+                    scores[split] = (
+                        scores[same] if same else mean_scores(probs[split], annotator_probs)
+                    )
             for row, member in enumerate(members):
                 asked = ("val", *member.scored)
-                mine = {f"{split}/{name}": value for split in asked for name, value in scores[split][row].items()}
+                mine = {
+                    f"{split}/{name}": value
+                    for split in asked
+                    for name, value in scores[split][row].items()
+                }
                 rows.append({**mine, **member.drift(probs["val"][row])})
                 for split, note in member.watched.items():
                     note(self.epoch, probs[split][row])
@@ -208,7 +266,10 @@ class PackedClassifier:
 
     def member_state(self, row: int) -> dict[str, Tensor]:
         """An ordinary state dict of the active member at this row."""
-        return {f"network.{name}": tensor.detach()[row].clone() for name, tensor in self.network.tensors().items()}
+        return {
+            f"network.{name}": tensor.detach()[row].clone()
+            for name, tensor in self.network.tensors().items()
+        }
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the rest of the training depends on, as plain data; to be taken between epochs."""
@@ -246,7 +307,11 @@ class PackedClassifier:
 
 
 def _differentiate(
-    network: PackedNetwork, inputs: Sequence[Tensor], targets: Tensor, spans: Sequence[Span], seeds: Sequence[int]
+    network: PackedNetwork,
+    inputs: Sequence[Tensor],
+    targets: Tensor,
+    spans: Sequence[Span],
+    seeds: Sequence[int],
 ) -> Tensor:
     """Each member's loss; the gradients go to the network's buffers."""
     losses = -(targets * network(inputs, spans, seeds).log_softmax(-1)).sum(-1).mean(-1)
@@ -283,7 +348,11 @@ def _kernel(optimizer: torch.optim.Optimizer) -> Callable[..., None]:
             weights, gradients, one if rest["momentum"] else [], is_first_step=False, **rest, **own
         )
     kernel = torch._fused_adamw_ if options.get("decoupled_weight_decay") else torch._fused_adam_  # pyright: ignore[reportPrivateImportUsage]
-    rest = {"beta1": options["betas"][0], "beta2": options["betas"][1], **{key: options[key] for key in ("eps", "amsgrad", "maximize")}}
+    rest = {
+        "beta1": options["betas"][0],
+        "beta2": options["betas"][1],
+        **{key: options[key] for key in ("eps", "amsgrad", "maximize")},
+    }
     return lambda weights, gradients, one, two, steps, **own: kernel(
         weights, gradients, one, two, [], [steps] * len(weights), **rest, **own
     )

@@ -28,8 +28,12 @@ class PackedNetwork:
 
     def __init__(self, members: Sequence[Network]):
         template = members[0]
-        self.names = [name for name, module in template.named_modules() if isinstance(module, LAYERS)]
-        self.layers = [_stacked([member.get_submodule(name) for member in members]) for name in self.names]
+        self.names = [
+            name for name, module in template.named_modules() if isinstance(module, LAYERS)
+        ]
+        self.layers = [
+            _stacked([member.get_submodule(name) for member in members]) for name in self.names
+        ]
         self._between = _modules_after_each_layer(template)
 
     @property
@@ -37,9 +41,18 @@ class PackedNetwork:
         """Whether its activations are so large that only some members' fit into the processor's cache."""
         return any(isinstance(layer, StackedConvolution) for layer in self.layers)
 
-    def __call__(self, inputs: Sequence[Tensor], spans: Sequence[Span], dropout_seeds: Sequence[int] | None = None) -> Tensor:
+    def __call__(
+        self,
+        inputs: Sequence[Tensor],
+        spans: Sequence[Span],
+        dropout_seeds: Sequence[int] | None = None,
+    ) -> Tensor:
         """Logits [M, B, K] from the inputs of each span, [B, ...]; in training, `dropout_seeds` has one seed for each span."""
-        masks = self._dropout_masks(len(inputs[0]), spans, dropout_seeds) if dropout_seeds is not None else None
+        masks = (
+            self._dropout_masks(len(inputs[0]), spans, dropout_seeds)
+            if dropout_seeds is not None
+            else None
+        )
         hidden = self.layers[0].first(spans, inputs)
         for layer, modules in zip(self.layers[1:], self._between, strict=True):
             for module in modules:
@@ -52,7 +65,9 @@ class PackedNetwork:
             hidden = layer.later(hidden)
         return hidden.transpose(1, 2)
 
-    def _dropout_masks(self, items: int, spans: Sequence[Span], seeds: Sequence[int]) -> Iterator[Tensor]:
+    def _dropout_masks(
+        self, items: int, spans: Sequence[Span], seeds: Sequence[int]
+    ) -> Iterator[Tensor]:
         """For each dropout in turn, the masks [M, width, B] that each member would draw alone: members of a span draw the same."""
         drawn = []
         for span, seed in zip(spans, seeds, strict=True):
@@ -61,7 +76,11 @@ class PackedNetwork:
             for layer, modules in zip(self.layers, self._between, strict=False):
                 for module in modules:
                     if isinstance(module, nn.Dropout) and module.p:
-                        mask = torch.empty(items, layer.weight.shape[1]).bernoulli_(1 - module.p).div_(1 - module.p)
+                        mask = (
+                            torch.empty(items, layer.weight.shape[1])
+                            .bernoulli_(1 - module.p)
+                            .div_(1 - module.p)
+                        )
                         masks.append(mask.t().expand(span.stop - span.start, -1, -1))
             drawn.append(masks)
         return (torch.cat(parts) for parts in zip(*drawn, strict=True))
@@ -80,12 +99,26 @@ class PackedNetwork:
     def tensors(self) -> dict[str, Tensor]:
         """The stacked weights by the names that they have in an ordinary network."""
         pairs = zip(self.names, self.layers, strict=True)
-        return {f"{name}.{kind}": getattr(layer, kind) for name, layer in pairs for kind in ("weight", "bias")}
+        return {
+            f"{name}.{kind}": getattr(layer, kind)
+            for name, layer in pairs
+            for kind in ("weight", "bias")
+        }
 
 
 def can_be_packed(network: Network) -> bool:
     """Whether a network is a plain chain of linear layers, or of convolutions and then linear layers, that its packed form can compute."""
-    kinds = (nn.Linear, nn.Conv2d, nn.MaxPool2d, nn.ReLU, nn.GELU, nn.Dropout, nn.Flatten, nn.Sequential, Network)
+    kinds = (
+        nn.Linear,
+        nn.Conv2d,
+        nn.MaxPool2d,
+        nn.ReLU,
+        nn.GELU,
+        nn.Dropout,
+        nn.Flatten,
+        nn.Sequential,
+        Network,
+    )
     modules = list(network.modules())
     convolutions = [module for module in modules if isinstance(module, nn.Conv2d)]
     return (
@@ -101,7 +134,10 @@ def can_be_packed(network: Network) -> bool:
 def _is_plain(layer: nn.Conv2d) -> bool:
     """A square window that is moved by one pixel over an image with an even margin of zeros."""
     rest = (layer.stride, layer.dilation, layer.groups, layer.padding_mode)
-    square = not isinstance(layer.padding, str) and len({*layer.kernel_size}) == len({*layer.padding}) == 1
+    square = (
+        not isinstance(layer.padding, str)
+        and len({*layer.kernel_size}) == len({*layer.padding}) == 1
+    )
     return square and rest == ((1, 1), (1, 1), 1, "zeros") and layer.bias is not None
 
 

@@ -25,7 +25,13 @@ class StackedConvolution(StackedLinear):
     def first(self, spans: Sequence[Span], inputs: Sequence[Tensor]) -> Tensor:
         """Images [B, channels, height, width] of each span; members of a span share what is unfolded."""
         images = [self._padded(seen.permute(1, 2, 3, 0)) for seen in inputs]
-        outputs = SharedInputs.apply(self.weight, self.bias, self, spans, [unfolded(image, self.kernel).t() for image in images])
+        outputs = SharedInputs.apply(
+            self.weight,
+            self.bias,
+            self,
+            spans,
+            [unfolded(image, self.kernel).t() for image in images],
+        )
         return outputs.unflatten(2, self._size(images[0]))  # pyright: ignore
 
     def later(self, hidden: Tensor) -> Tensor:
@@ -47,11 +53,15 @@ class _OwnImages(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor, layer: StackedConvolution) -> Tensor:
+    def forward(
+        ctx: Any, images: Tensor, weight: Tensor, bias: Tensor, layer: StackedConvolution
+    ) -> Tensor:
         ctx.layer = layer
         ctx.save_for_backward(images)
         outputs = images.new_empty(*bias.shape, *layer._size(images))
-        filters = weight.permute(0, 3, 1, 2, 4).flatten(3).contiguous()  # [M, row of the window, out, in * column of the window]
+        filters = (
+            weight.permute(0, 3, 1, 2, 4).flatten(3).contiguous()
+        )  # [M, row of the window, out, in * column of the window]
         strips = Strips(images, layer.kernel)
         for own, image, rows, offset in zip(outputs.flatten(2), images, filters, bias, strict=True):
             own.copy_(offset[:, None].expand_as(own))
@@ -66,9 +76,17 @@ class _OwnImages(torch.autograd.Function):
         layer: StackedConvolution = ctx.layer
         assert layer.weight.grad is not None
         assert layer.bias.grad is not None
-        filters = layer.weight.permute(0, 3, 2, 4, 1).flatten(2, 3).contiguous()  # [M, row of the window, in * column of the window, out]
-        of_filters, of_images, strips = torch.empty_like(filters), torch.zeros_like(images), Strips(images, layer.kernel)
-        for own, image, rows, of_rows, into in zip(gradient, images, filters, of_filters, of_images, strict=True):
+        filters = (
+            layer.weight.permute(0, 3, 2, 4, 1).flatten(2, 3).contiguous()
+        )  # [M, row of the window, in * column of the window, out]
+        of_filters, of_images, strips = (
+            torch.empty_like(filters),
+            torch.zeros_like(images),
+            Strips(images, layer.kernel),
+        )
+        for own, image, rows, of_rows, into in zip(
+            gradient, images, filters, of_filters, of_images, strict=True
+        ):
             for seen, of_row in zip(strips.of(image), of_rows, strict=True):
                 torch.mm(seen, own.t(), out=of_row)
             for seen, row in zip(strips.of_zeros(), rows, strict=True):
@@ -120,7 +138,9 @@ def unfolded(image: Tensor, kernel: int) -> Tensor:
             [3., 4.],
             [4., 5.]])
     """
-    windows = image.unfold(1, kernel, 1).unfold(2, kernel, 1)  # [channels, h, w, B, kernel, kernel], no copy
+    windows = image.unfold(1, kernel, 1).unfold(
+        2, kernel, 1
+    )  # [channels, h, w, B, kernel, kernel], no copy
     return windows.permute(0, 4, 5, 1, 2, 3).reshape(len(image) * kernel * kernel, -1)
 
 
@@ -155,7 +175,9 @@ class _Pooled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor):
         from_upper, from_left = ctx.saved_tensors
-        return _shared_out(_shared_out(upstream[0], from_left, -2).flatten(-3, -2), from_upper, -3).flatten(-4, -3)
+        return _shared_out(
+            _shared_out(upstream[0], from_left, -2).flatten(-3, -2), from_upper, -3
+        ).flatten(-4, -3)
 
 
 def _at_least(one: Tensor, other: Tensor) -> Tensor:

@@ -24,11 +24,14 @@ class StackedLinear:
 
     def __init__(self, layers: Sequence[nn.Linear] | Sequence[nn.Conv2d]):
         self.weight, self.bias = (
-            _with_buffer(torch.stack([getattr(layer, kind).detach() for layer in layers])) for kind in ("weight", "bias")
+            _with_buffer(torch.stack([getattr(layer, kind).detach() for layer in layers]))
+            for kind in ("weight", "bias")
         )
 
     def keep(self, members: Tensor) -> None:
-        self.weight, self.bias = (_with_buffer(tensor.detach()[members]) for tensor in (self.weight, self.bias))
+        self.weight, self.bias = (
+            _with_buffer(tensor.detach()[members]) for tensor in (self.weight, self.bias)
+        )
 
     def part(self, span: Span) -> "StackedLinear":
         """Some members alone, in the same memory: what is trained here is trained there."""
@@ -63,7 +66,14 @@ class SharedInputs(torch.autograd.Function):
     """Rows [B, in] of each span to outputs [M, out, B]: of all members that see the same rows, one matmul."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor, layer: StackedLinear, spans: Sequence[Span], inputs: Sequence[Tensor]) -> Tensor:
+    def forward(
+        ctx: Any,
+        weight: Tensor,
+        bias: Tensor,
+        layer: StackedLinear,
+        spans: Sequence[Span],
+        inputs: Sequence[Tensor],
+    ) -> Tensor:
         ctx.layer, ctx.spans, ctx.inputs = layer, spans, inputs
         outputs = weight.new_empty(*weight.shape[:2], len(inputs[0]))
         for span, seen in zip(spans, inputs, strict=True):
@@ -88,7 +98,9 @@ class _OwnInputs(torch.autograd.Function):
     """Inputs [M, in, B] to outputs [M, out, B]."""
 
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, layer: StackedLinear) -> Tensor:
+    def forward(
+        ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, layer: StackedLinear
+    ) -> Tensor:
         ctx.layer = layer
         ctx.save_for_backward(inputs)
         return torch.baddbmm(bias[..., None], weight, inputs)

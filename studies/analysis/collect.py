@@ -29,7 +29,9 @@ class Collection:
 
     planned: list[Run]
     finished: dict[str, Record]  # run -> record; its factors are those of all grids together
-    stage: SecondStage = field(default_factory=lambda: SecondStage({}, []))  # what selections chose, and the runs that followed
+    stage: SecondStage = field(
+        default_factory=lambda: SecondStage({}, [])
+    )  # what selections chose, and the runs that followed
     selected: dict[str, Levels] = field(default_factory=dict)  # of the factors of selections
     missing: dict[str, str] = field(default_factory=dict)  # run -> why it is not finished
 
@@ -45,9 +47,21 @@ class Collection:
             if results is None:
                 missing[run.name] = why_unfinished(run.folder(runs))
             else:
-                factors = {factor: level for levels in run.factors.values() for factor, level in levels.items()}
-                finished[run.name] = Record(run.name, run.folder(runs), factors, results["metrics"], results, run.config)
-        return cls(planned, finished, stage, {name: study.levels(name) for name in study.selections}, missing)
+                factors = {
+                    factor: level
+                    for levels in run.factors.values()
+                    for factor, level in levels.items()
+                }
+                finished[run.name] = Record(
+                    run.name, run.folder(runs), factors, results["metrics"], results, run.config
+                )
+        return cls(
+            planned,
+            finished,
+            stage,
+            {name: study.levels(name) for name in study.selections},
+            missing,
+        )
 
     def records(self, grid: str) -> list[Record]:
         """The finished runs of one grid, in the order of the YAML."""

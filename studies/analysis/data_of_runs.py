@@ -22,18 +22,30 @@ def data_key(config: dict[str, Any]) -> str:
     >>> data_key(one) == data_key(other)
     True
     """
-    arguments, free = config["data"].get("init_args", {}), {*HOW, *class_of(config["data"]).pack_axes}  # pyright: ignore[reportAttributeAccessIssue]
-    return repr([config["data"]["class_path"], {name: value for name, value in arguments.items() if name not in free}])
+    arguments, free = (
+        config["data"].get("init_args", {}),
+        {*HOW, *class_of(config["data"]).pack_axes},
+    )  # pyright: ignore[reportAttributeAccessIssue]
+    return repr(
+        [
+            config["data"]["class_path"],
+            {name: value for name, value in arguments.items() if name not in free},
+        ]
+    )
 
 
-def check_of_data(items: np.ndarray, classes: int | None, data: VoteDataModule, folder: Path) -> None:
+def check_of_data(
+    items: np.ndarray, classes: int | None, data: VoteDataModule, folder: Path
+) -> None:
     """Refuse what a run's folder holds if it is not of this data: items that there are not, or other classes."""
     if len(items) and items.max() >= len(data.annotator_votes):
         raise InputError(
             f"{folder} holds item {items.max()}, but its data has {len(data.annotator_votes)} items; test this run, and predict, again."
         )
     if classes is not None and classes != data.num_classes:
-        raise InputError(f"{folder} holds predictions of {classes} classes, but its data has {data.num_classes}; run predict again.")
+        raise InputError(
+            f"{folder} holds predictions of {classes} classes, but its data has {data.num_classes}; run predict again."
+        )
 
 
 class DataOfRuns:

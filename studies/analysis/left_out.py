@@ -41,7 +41,10 @@ def finished_line(collection: "Collection") -> str:
 def undefined_lines(report: "Report") -> list[str]:
     """Of each metric that the report shows, the finished runs that are left out where it is shown, because they have no finite value of it."""
     shown = _shown(report)
-    result = {metric: [r.run for r in runs if not abs(r.metrics.get(metric, float("nan"))) <= LARGEST] for metric, runs in shown.items()}
+    result = {
+        metric: [r.run for r in runs if not abs(r.metrics.get(metric, float("nan"))) <= LARGEST]
+        for metric, runs in shown.items()
+    }
     lines = [
         f"{metric} is absent or not finite in {len(names)} of {len(shown[metric])} runs, which are left out where it is shown: {name_some(names)}"
         for metric, names in result.items()
@@ -54,15 +57,21 @@ def undefined_lines(report: "Report") -> list[str]:
 def _shown(report: "Report") -> dict[str, list["Record"]]:
     """The finished runs that each metric is shown of, in tables, changes and figures."""
     parts: list[tuple[Part, list[str]]] = [
-        (table.spec, [table.spec.metric] if table.spec.pivot else table.spec.columns) for table in report.tables
+        (table.spec, [table.spec.metric] if table.spec.pivot else table.spec.columns)
+        for table in report.tables
     ]
     parts += [
-        (replace(spec, where={**spec.where, spec.rows: [spec.level, spec.reference]}), spec.columns) for spec in report.section.changes
+        (replace(spec, where={**spec.where, spec.rows: [spec.level, spec.reference]}), spec.columns)
+        for spec in report.section.changes
     ]
-    parts += [(spec, spec.metrics) for spec in report.section.figures if spec.kind in ("points", "lines")]
+    parts += [
+        (spec, spec.metrics) for spec in report.section.figures if spec.kind in ("points", "lines")
+    ]
     shown: dict[str, dict[str, Record]] = {}
     for part, metrics in parts:
-        records = {record.run: record for record in part.select(report.collection.records(part.grid))}
+        records = {
+            record.run: record for record in part.select(report.collection.records(part.grid))
+        }
         for metric in metrics:
             shown.setdefault(metric, {}).update(records)
     return {metric: list(records.values()) for metric, records in shown.items()}

@@ -35,7 +35,11 @@ class ModeShift:
     @property
     def all(self) -> Share:
         one, other = self.changed, self.kept
-        return Share(one.items + other.items, one.right_before + other.right_before, one.right_after + other.right_after)
+        return Share(
+            one.items + other.items,
+            one.right_before + other.right_before,
+            one.right_after + other.right_after,
+        )
 
     def gain(self, part: Share) -> float:
         """What a part of the items adds to the accuracy over all of them; those of `changed` and `kept` are that of `all`."""
@@ -62,7 +66,10 @@ def mode_shift(predicted_before, predicted_after, labels_before, labels_after, t
         )
     changed = one != other
     hits = before == right, after == right
-    parts = [Share(int(mask.sum()), *(int(hit[:, mask].sum()) for hit in hits)) for mask in (changed, ~changed)]
+    parts = [
+        Share(int(mask.sum()), *(int(hit[:, mask].sum()) for hit in hits))
+        for mask in (changed, ~changed)
+    ]
     return ModeShift(*parts, runs=len(before))
 
 

@@ -57,5 +57,7 @@ def relative_change(groups: list[Pairs], resamples: int = 10_000, seed: int = 0)
     bias = ndtri((np.mean(shifts < 0) + np.mean(shifts <= 0)) / 2)
     acceleration = (pulls**3).sum() / (6 * (pulls**2).sum() ** 1.5)
     nominal = bias + ndtri([0.025, 0.975])
-    low, high = 100 * (change + np.quantile(shifts, ndtr(bias + nominal / (1 - acceleration * nominal))))
+    low, high = 100 * (
+        change + np.quantile(shifts, ndtr(bias + nominal / (1 - acceleration * nominal)))
+    )
     return Change(percent, float(low), float(high))

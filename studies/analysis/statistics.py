@@ -101,7 +101,9 @@ def holm(p_values: ArrayLike) -> np.ndarray:
         raise InputError(f"p_values has shape {p.shape}; a family must be one list of p-values.")
     outside = np.flatnonzero((p < 0) | (p > 1))
     if len(outside):
-        raise InputError(f"p_values is outside 0 to 1 in {name_rows(outside)}; a p-value is a probability, or NaN where there was no test.")
+        raise InputError(
+            f"p_values is outside 0 to 1 in {name_rows(outside)}; a p-value is a probability, or NaN where there was no test."
+        )
     order = np.argsort(p)[: np.count_nonzero(~np.isnan(p))]
     adjusted = np.full_like(p, np.nan)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1)
@@ -117,11 +119,17 @@ def direction_agreement(a: ArrayLike, b: ArrayLike, better: Better) -> tuple[int
     if better not in ("lower", "higher"):
         raise InputError(f"better is {better}; it must be lower or higher.")
     differences = _differences(a, b)
-    return int(np.count_nonzero(differences < 0 if better == "lower" else differences > 0)), len(differences)
+    return int(np.count_nonzero(differences < 0 if better == "lower" else differences > 0)), len(
+        differences
+    )
 
 
 def bootstrap_interval(
-    a: ArrayLike, b: ArrayLike | None = None, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
 ) -> tuple[float, float]:
     """Bootstrap interval of the mean of a, or of the mean difference a - b: no normality needed, and skewed scores give skewed intervals.
 
@@ -174,10 +182,14 @@ def _values(name: str, values: ArrayLike, least: int) -> np.ndarray:
     if array.ndim != 1:
         raise InputError(f"{name} has shape {array.shape}; it must be one value per seed.")
     if len(array) < least:
-        raise InputError(f"{name} has {len(array)} value{'s' * (len(array) != 1)}; it must have at least {least}.")
+        raise InputError(
+            f"{name} has {len(array)} value{'s' * (len(array) != 1)}; it must have at least {least}."
+        )
     broken = np.flatnonzero(~np.isfinite(array))
     if len(broken):
-        raise InputError(f"{name} is NaN or infinite in {name_rows(broken)}; it must be finite for every seed.")
+        raise InputError(
+            f"{name} is NaN or infinite in {name_rows(broken)}; it must be finite for every seed."
+        )
     return array
 
 
@@ -191,7 +203,9 @@ def _differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """a - b per seed, freed of rounding: 0.3 - 0.2 and 0.2 - 0.1 are equal, as are all sizes within 1e-12 of their scores."""
     a, b = _values("a", a, least=2), _values("b", b, least=2)
     if len(a) != len(b):
-        raise InputError(f"a has {len(a)} values and b has {len(b)}; pairs need one of each for every seed.")
+        raise InputError(
+            f"a has {len(a)} values and b has {len(b)}; pairs need one of each for every seed."
+        )
     differences = a - b
     magnitudes = np.abs(differences)
     order = np.argsort(magnitudes)

@@ -65,16 +65,26 @@ class TargetError:
 
     def spearman(self, method: Any, panel: Any = ABSENT) -> dict[tuple, float]:
         """Each seed's rank correlation between target error and gain; NaN where either is the same for all items."""
-        return {unit: _spearman(gains) for unit, gains in self.cells.get((method, panel), {}).items()}
+        return {
+            unit: _spearman(gains) for unit, gains in self.cells.get((method, panel), {}).items()
+        }
 
     def bins(self, panel: Any, number: int) -> dict[Any, list[Bin]]:
         """By delivery; the edges are those of all seeds' items together, so that every seed's bins are the same."""
-        of_panel = {method: seeds for (method, place), seeds in self.cells.items() if place == panel and seeds}
+        of_panel = {
+            method: seeds
+            for (method, place), seeds in self.cells.items()
+            if place == panel and seeds
+        }
         if not of_panel:
             return {}
-        by_unit = {unit: gains.distance for seeds in of_panel.values() for unit, gains in seeds.items()}
+        by_unit = {
+            unit: gains.distance for seeds in of_panel.values() for unit, gains in seeds.items()
+        }
         edges = bin_edges(np.concatenate(list(by_unit.values())), number)
-        return {method: gain_by_bin(list(seeds.values()), edges) for method, seeds in of_panel.items()}
+        return {
+            method: gain_by_bin(list(seeds.values()), edges) for method, seeds in of_panel.items()
+        }
 
 
 def target_errors(spec: FigureSpec, records: list[Record], paired: list[str]) -> TargetError:
@@ -83,47 +93,76 @@ def target_errors(spec: FigureSpec, records: list[Record], paired: list[str]) ->
     if not records:
         return TargetError({}, "none of its runs is finished")
     places = {
-        (record.factors[spec.rows], record.factors[spec.panels] if spec.panels else ABSENT, _unit(record, paired)): record
+        (
+            record.factors[spec.rows],
+            record.factors[spec.panels] if spec.panels else ABSENT,
+            _unit(record, paired),
+        ): record
         for record in records
         if (record.folder / "predictions.parquet").is_file()
     }
     if not places:
-        return TargetError({}, "none of its runs has a predictions.parquet, which cli.py predict writes", len(records))
+        return TargetError(
+            {},
+            "none of its runs has a predictions.parquet, which cli.py predict writes",
+            len(records),
+        )
     try:
         cells = _gains(spec, places)
     except InputError as error:  # the data is not here, or not that of the predictions: the report says so in the figure's place
         return TargetError({}, str(error).rstrip("."), len(records))
-    note = "" if any(cells.values()) else f"no seed has predictions of both {spec.reference} and another delivery"
+    note = (
+        ""
+        if any(cells.values())
+        else f"no seed has predictions of both {spec.reference} and another delivery"
+    )
     return TargetError(cells, note, len(records), len(places))
 
 
-def _gains(spec: FigureSpec, places: dict[tuple[Any, Any, tuple], Record]) -> dict[tuple[Any, Any], dict[tuple, Gains]]:
+def _gains(
+    spec: FigureSpec, places: dict[tuple[Any, Any, tuple], Record]
+) -> dict[tuple[Any, Any], dict[tuple, Gains]]:
     methods = [level for level in spec.levels[spec.rows] if level != spec.reference]
-    cells: dict[tuple[Any, Any], dict[tuple, Gains]] = {(m, panel): {} for m in methods for panel in spec.panel_levels}
+    cells: dict[tuple[Any, Any], dict[tuple, Gains]] = {
+        (m, panel): {} for m in methods for panel in spec.panel_levels
+    }
     kept: dict[str, VoteDataModule] = {}
     for unit in sorted({unit for _, _, unit in places}, key=str):
         for panel in spec.panel_levels:
             reference = places.get((spec.reference, panel, unit))
-            others = {method: result for method in methods if (result := places.get((method, panel, unit)))}
+            others = {
+                method: result
+                for method in methods
+                if (result := places.get((method, panel, unit)))
+            }
             if reference is None or not others:
                 continue
             data = _data(reference.config, kept)
             votes = reference.config["data"]["init_args"]["votes_per_item"]
-            distance, chosen = item_distances(data, votes, spec.distance, spec.quantile if spec.items == "high" else None)
+            distance, chosen = item_distances(
+                data, votes, spec.distance, spec.quantile if spec.items == "high" else None
+            )
             base = training_nll(reference.folder, data)[chosen]
             for method, record in others.items():
-                cells[method, panel][unit] = Gains(distance, (base - training_nll(record.folder, data)[chosen]).numpy())
+                cells[method, panel][unit] = Gains(
+                    distance, (base - training_nll(record.folder, data)[chosen]).numpy()
+                )
     return cells
 
 
-def item_distances(data: VoteDataModule, votes_per_item: int, distance: Any, quantile: float | None) -> tuple[np.ndarray, Tensor]:
+def item_distances(
+    data: VoteDataModule, votes_per_item: int, distance: Any, quantile: float | None
+) -> tuple[np.ndarray, Tensor]:
     """Between the sparse and the full target of the training items, and which of them count: those of high disagreement, where a quantile is given.
 
     The sparse target is what soft labels train on: the datamodule itself draws it, as it did for training.
     """
     assert data.corpus is not None
     rows = data.rows("train")
-    sparse, full = data.bind(SoftLabels(), votes_per_item).targets(0), data.annotator_probs[torch.from_numpy(rows)]
+    sparse, full = (
+        data.bind(SoftLabels(), votes_per_item).targets(0),
+        data.annotator_probs[torch.from_numpy(rows)],
+    )
     chosen = torch.ones(len(rows), dtype=torch.bool)
     if quantile is not None:
         chosen = torch.from_numpy(data.corpus.votes.high_disagreement(quantile)[rows])
@@ -149,8 +188,13 @@ def training_nll(folder: Path, data: VoteDataModule) -> Tensor:
     index = torch.tensor(table["index"].to_numpy())
     rows = torch.from_numpy(data.rows("train"))
     order = index.argsort()
-    if not torch.equal(index[order], rows.sort().values) or number_of_classes(table) != data.num_classes:
-        raise InputError(f"{path} is not of the training items of its run's config; run predict again.")
+    if (
+        not torch.equal(index[order], rows.sort().values)
+        or number_of_classes(table) != data.num_classes
+    ):
+        raise InputError(
+            f"{path} is not of the training items of its run's config; run predict again."
+        )
     probs = torch.from_numpy(class_probs(table, "model"))
     own = torch.empty_like(probs)
     own[data.training_row.cpu()[index]] = probs
@@ -175,24 +219,48 @@ def bin_edges(distance: np.ndarray, number: int) -> np.ndarray:
 def gain_by_bin(seeds: list[Gains], edges: np.ndarray) -> list[Bin]:
     """Bins in which some seed has no item are left out: a mean over other seeds than elsewhere would not be comparable."""
     number = len(edges)
-    bins = [np.searchsorted(edges, np.where(g.distance > NO_ERROR, g.distance, 0)).clip(max=number - 1) for g in seeds]
+    bins = [
+        np.searchsorted(edges, np.where(g.distance > NO_ERROR, g.distance, 0)).clip(max=number - 1)
+        for g in seeds
+    ]
     counts = np.stack([np.bincount(b, minlength=number) for b in bins])
-    gains = np.stack([np.bincount(b, weights=g.gain, minlength=number) for b, g in zip(bins, seeds, strict=True)])
-    errors = np.sum([np.bincount(b, weights=g.distance, minlength=number) for b, g in zip(bins, seeds, strict=True)], axis=0)
+    gains = np.stack(
+        [np.bincount(b, weights=g.gain, minlength=number) for b, g in zip(bins, seeds, strict=True)]
+    )
+    errors = np.sum(
+        [
+            np.bincount(b, weights=g.distance, minlength=number)
+            for b, g in zip(bins, seeds, strict=True)
+        ],
+        axis=0,
+    )
     result = []
     for place in np.flatnonzero(counts.all(0)):
         means = gains[:, place] / counts[:, place]
         low, high = bootstrap_interval(means) if len(means) > 1 else (np.nan, np.nan)
         items = int(counts[:, place].sum())
         lower = float(edges[place - 1]) if place else 0.0
-        result.append(Bin(lower, float(edges[place]), float(errors[place] / items), items, len(means), float(means.mean()), low, high))
+        result.append(
+            Bin(
+                lower,
+                float(edges[place]),
+                float(errors[place] / items),
+                items,
+                len(means),
+                float(means.mean()),
+                low,
+                high,
+            )
+        )
     return result
 
 
 def _spearman(gains: Gains) -> float:
     if len(gains.gain) < 2:
         return float("nan")
-    return functional.correlation(torch.from_numpy(gains.distance), torch.from_numpy(gains.gain), "spearman").item()
+    return functional.correlation(
+        torch.from_numpy(gains.distance), torch.from_numpy(gains.gain), "spearman"
+    ).item()
 
 
 def _unit(record: Record, paired: list[str]) -> tuple:

@@ -34,15 +34,24 @@ class RunsMap:
 
     def correlation(self, coordinate: str, uncertainty: str) -> float:
         """Spearman's, over all items; NaN where either is the same for all."""
-        model, uncertainty_of_annotators = getattr(self.found, coordinate), self.uncertainties[uncertainty]
-        return functional.correlation(torch.from_numpy(model), torch.from_numpy(uncertainty_of_annotators), "spearman").item()
+        model, uncertainty_of_annotators = (
+            getattr(self.found, coordinate),
+            self.uncertainties[uncertainty],
+        )
+        return functional.correlation(
+            torch.from_numpy(model), torch.from_numpy(uncertainty_of_annotators), "spearman"
+        ).item()
 
 
-def data_maps(spec: FigureSpec, records: list[Record], data: DataOfRuns) -> tuple[dict[Any, RunsMap], list[str]]:
+def data_maps(
+    spec: FigureSpec, records: list[Record], data: DataOfRuns
+) -> tuple[dict[Any, RunsMap], list[str]]:
     """The map of every level of the panels' factor, and which levels have none, and why."""
     maps, absent = {}, []
     for level in spec.panel_levels:
-        of_level = [record for record in records if level is ABSENT or record.factors[spec.panels] == level]
+        of_level = [
+            record for record in records if level is ABSENT or record.factors[spec.panels] == level
+        ]
         try:
             maps[level] = map_of(of_level, spec.last, data)
         except InputError as error:
@@ -52,26 +61,41 @@ def data_maps(spec: FigureSpec, records: list[Record], data: DataOfRuns) -> tupl
 
 def map_of(records: list[Record], last: int | None, data: DataOfRuns) -> RunsMap:
     """Of the runs that have a record of their epochs."""
-    recorded = [r for r in records if record_path(r.folder, SPLIT).is_file() and (r.folder / f"cartography_{SPLIT}.parquet").is_file()]
+    recorded = [
+        r
+        for r in records
+        if record_path(r.folder, SPLIT).is_file()
+        and (r.folder / f"cartography_{SPLIT}.parquet").is_file()
+    ]
     if not recorded:
-        raise InputError("none of its finished runs has a cartography_train.parquet, which the callback DataCartography writes.")
+        raise InputError(
+            "none of its finished runs has a cartography_train.parquet, which the callback DataCartography writes."
+        )
     items, runs = zip(*(read_run(record.folder, SPLIT) for record in recorded), strict=True)
     common, result = map_across_runs(items, runs, last)
     source = data.of(recorded[0].config)
     check_of_data(common, None, source, recorded[0].folder)
     if not source.same_items and len(recorded) > 1:
-        raise InputError(f"every seed of {type(source).__name__} draws other items, so that its runs have no map in common.")
+        raise InputError(
+            f"every seed of {type(source).__name__} draws other items, so that its runs have no map in common."
+        )
     uncertainties = {name: values[common] for name, values in source.human_uncertainties().items()}
     return RunsMap(result, source.annotator_votes.unanimous[common], uncertainties, len(recorded))
 
 
-def maps_listing(spec: FigureSpec, maps: dict[Any, RunsMap], records: list[Record], section: Section) -> Listing:
+def maps_listing(
+    spec: FigureSpec, maps: dict[Any, RunsMap], records: list[Record], section: Section
+) -> Listing:
     """Mean coordinates by level and stratum, how much of the variability lies between seeds, and correlations with each human uncertainty."""
     rows = []
     for level, result in maps.items():
         for stratum, name in STRATA.items():
             mask = result.mask(stratum)
-            row = {"target": "all" if level is ABSENT else section.label(level), "stratum": name, "items": int(mask.sum())}
+            row = {
+                "target": "all" if level is ABSENT else section.label(level),
+                "stratum": name,
+                "items": int(mask.sum()),
+            }
             rows.append(row | _means(result.found, mask))
         row = {"target": rows[-1]["target"], "stratum": "all", "items": len(result.unanimous)}
         rows.append(row | _means(result.found, np.ones_like(result.unanimous)))
@@ -82,12 +106,23 @@ def maps_listing(spec: FigureSpec, maps: dict[Any, RunsMap], records: list[Recor
     columns = dict.fromkeys(column for row in rows for column in row)
     rows = [{column: row.get(column, float("nan")) for column in columns} for row in rows]
     names = {_key(name): name for result in maps.values() for name in result.uncertainties}
-    shown = {"target": "", "stratum": "stratum", "items": "items", "confidence": "mean confidence", "variability": "mean variability"}
+    shown = {
+        "target": "",
+        "stratum": "stratum",
+        "items": "items",
+        "confidence": "mean confidence",
+        "variability": "mean variability",
+    }
     shown["between"] = "share of variability² between seeds"
     for key, name in names.items():
-        shown |= {f"{short}_and_{key}": f"Spearman of {short} and {name}" for short in ("confidence", "variability")}
+        shown |= {
+            f"{short}_and_{key}": f"Spearman of {short} and {name}"
+            for short in ("confidence", "variability")
+        }
     messages = [*notices(records, section.scale), *maps_caption(spec, maps)]
-    return Listing(f"{spec.name}-maps", f"{spec.title}: coordinates and correlations", messages, shown, rows)
+    return Listing(
+        f"{spec.name}-maps", f"{spec.title}: coordinates and correlations", messages, shown, rows
+    )
 
 
 def maps_caption(spec: FigureSpec, maps: dict[Any, RunsMap]) -> list[str]:
@@ -105,7 +140,11 @@ def _means(result: DataMap, mask: np.ndarray) -> dict[str, float]:
         return dict.fromkeys(("confidence", "variability", "between"), float("nan"))
     squared = (result.variability[mask] ** 2).mean()
     between = float((result.between_runs[mask] ** 2).mean() / squared) if squared else float("nan")
-    return {"confidence": float(result.confidence[mask].mean()), "variability": float(result.variability[mask].mean()), "between": between}
+    return {
+        "confidence": float(result.confidence[mask].mean()),
+        "variability": float(result.variability[mask].mean()),
+        "between": between,
+    }
 
 
 def _key(name: str) -> str:

@@ -17,7 +17,9 @@ def draw_data_maps(maps: dict[Any, RunsMap], section: Section) -> Figure:
     figure = Figure(figsize=(FULL_WIDTH, 5.9), layout="constrained")
     ratios = [ratio for _ in maps for ratio in (5, 1)]
     grid = figure.add_gridspec(4, 2 * len(maps), width_ratios=ratios, height_ratios=(1, 5, 1, 5))
-    name, shown = next((name, values) for result in maps.values() for name, values in result.uncertainties.items())
+    name, shown = next(
+        (name, values) for result in maps.values() for name, values in result.uncertainties.items()
+    )
     scale = Normalize(float(shown.min()), max(float(shown.max()), float(shown.min()) + 1e-9))
     limit = max(max(float(result.found.variability.max()) for result in maps.values()) * 1.04, 1e-3)
     for column, (level, result) in enumerate(maps.items()):
@@ -26,10 +28,20 @@ def draw_data_maps(maps: dict[Any, RunsMap], section: Section) -> Figure:
             above = figure.add_subplot(grid[2 * row, 2 * column], sharex=middle)
             beside = figure.add_subplot(grid[2 * row + 1, 2 * column + 1], sharey=middle)
             mask = result.mask(stratum)
-            draw_stratum((middle, above, beside), result.found, mask, result.uncertainties[name], scale, limit, color)
+            draw_stratum(
+                (middle, above, beside),
+                result.found,
+                mask,
+                result.uncertainties[name],
+                scale,
+                limit,
+                color,
+            )
             heading = "" if level is ABSENT or row else f"{as_typed(section.label(level))}\n"
             means = (
-                f"conf. {result.found.confidence[mask].mean():.2f}, var. {result.found.variability[mask].mean():.3f}" if mask.any() else ""
+                f"conf. {result.found.confidence[mask].mean():.2f}, var. {result.found.variability[mask].mean():.3f}"
+                if mask.any()
+                else ""
             )
             above.set_title(f"{heading}{means}", fontsize=8)
             middle.tick_params(labelleft=not column, labelbottom=bool(row))
@@ -39,6 +51,11 @@ def draw_data_maps(maps: dict[Any, RunsMap], section: Section) -> Figure:
             if row:
                 middle.set_xlabel("variability")
     figure.colorbar(
-        ScalarMappable(scale, COLORS), ax=figure.axes, location="bottom", shrink=0.6, aspect=50, label=f"people's {as_typed(name)}"
+        ScalarMappable(scale, COLORS),
+        ax=figure.axes,
+        location="bottom",
+        shrink=0.6,
+        aspect=50,
+        label=f"people's {as_typed(name)}",
     )
     return figure

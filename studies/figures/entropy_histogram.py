@@ -12,7 +12,9 @@ from studies.figures.figure_style import COLORS, panels
 from studies.report.section import FigureSpec, Section
 
 
-def draw_entropy_histogram(spec: FigureSpec, records: list[Record], section: Section, data: DataOfRuns) -> tuple[Figure | None, list[str]]:
+def draw_entropy_histogram(
+    spec: FigureSpec, records: list[Record], section: Section, data: DataOfRuns
+) -> tuple[Figure | None, list[str]]:
     """One panel per dataset, of all its items: the share of items in each bin of entropy over the entropy of an even spread."""
     entropies, absent = {}, []
     for level in spec.levels[spec.panels]:
@@ -32,11 +34,19 @@ def draw_entropy_histogram(spec: FigureSpec, records: list[Record], section: Sec
     figure, places = panels(len(entropies), 2.6)
     tallest = 0.0
     for place, (axes, (level, entropy)) in enumerate(zip(places, entropies.items(), strict=True)):
-        share, edges = np.histogram(entropy, bins=spec.bins, range=(0, 1), weights=np.full(len(entropy), 1 / len(entropy)))
+        share, edges = np.histogram(
+            entropy, bins=spec.bins, range=(0, 1), weights=np.full(len(entropy), 1 / len(entropy))
+        )
         axes.stairs(share, edges, fill=True, color=COLORS[place % len(COLORS)], alpha=0.75)
         axes.axvline(float(entropy.mean()), color=GREY, linewidth=1, linestyle="--")
-        axes.set_title(f"{as_typed(section.label(level))}\n{len(entropy):,} items, mean {entropy.mean():.2f}")
-        axes.set(xlabel="normalised entropy", ylabel="share of items" if place % 3 == 0 else "", xlim=(0, 1))
+        axes.set_title(
+            f"{as_typed(section.label(level))}\n{len(entropy):,} items, mean {entropy.mean():.2f}"
+        )
+        axes.set(
+            xlabel="normalised entropy",
+            ylabel="share of items" if place % 3 == 0 else "",
+            xlim=(0, 1),
+        )
         tallest = max(tallest, float(share.max()))
     for axes in places:
         axes.set_ylim(0, 1.05 * tallest)

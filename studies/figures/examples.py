@@ -39,11 +39,15 @@ class Example:
         return functional.item_kl(self.models[level][None], self.annotators[None]).item()
 
 
-def find_examples(spec: FigureSpec, records: list[Record], paired: list[str], data: DataOfRuns) -> tuple[list[Example], list[str]]:
+def find_examples(
+    spec: FigureSpec, records: list[Record], paired: list[str], data: DataOfRuns
+) -> tuple[list[Example], list[str]]:
     """The examples of every panel, and which panels have none, and why."""
     examples, absent = [], []
     for panel in spec.panel_levels:
-        of_panel = [record for record in records if panel is ABSENT or record.factors[spec.panels] == panel]
+        of_panel = [
+            record for record in records if panel is ABSENT or record.factors[spec.panels] == panel
+        ]
         try:
             examples += _of_panel(spec, of_panel, panel, paired, data)
         except InputError as error:
@@ -51,18 +55,29 @@ def find_examples(spec: FigureSpec, records: list[Record], paired: list[str], da
     return examples, absent
 
 
-def _of_panel(spec: FigureSpec, records: list[Record], panel: Any, paired: list[str], data: DataOfRuns) -> list[Example]:
+def _of_panel(
+    spec: FigureSpec, records: list[Record], panel: Any, paired: list[str], data: DataOfRuns
+) -> list[Example]:
     runs = _first_seed(spec, records, paired)
     index, annotators, models = _test_predictions(runs)
     chosen = RULES[spec.choose](annotators, torch.stack(list(models.values())), spec.number)
     if not len(chosen):
-        raise InputError("there is no test item for which all models predict the annotators' majority class.")
+        raise InputError(
+            "there is no test item for which all models predict the annotators' majority class."
+        )
     source = data.of(next(iter(runs.values())).config)
     check_of_data(index, annotators.shape[1], source, next(iter(runs.values())).folder)
     rows = index[chosen.numpy()]
     names = tuple(source.class_names) or tuple(str(k) for k in range(source.num_classes))
     return [
-        Example(panel, int(row), item, names, annotators[place], {level: probs[place] for level, probs in models.items()})
+        Example(
+            panel,
+            int(row),
+            item,
+            names,
+            annotators[place],
+            {level: probs[place] for level, probs in models.items()},
+        )
         for place, row, item in zip(chosen.tolist(), rows, source.original(rows), strict=True)
     ]
 
@@ -73,10 +88,14 @@ def _first_seed(spec: FigureSpec, records: list[Record], paired: list[str]) -> d
     units: dict[tuple, dict[Any, Record]] = {}
     for record in records:
         if (record.folder / "predictions.parquet").is_file():
-            units.setdefault(tuple(record.factors.get(factor) for factor in paired), {})[record.factors[spec.rows]] = record
+            units.setdefault(tuple(record.factors.get(factor) for factor in paired), {})[
+                record.factors[spec.rows]
+            ] = record
     whole = next((result for result in units.values() if len(result) == len(levels)), None)
     if whole is None:
-        raise InputError(f"no seed has a predictions.parquet, which cli.py predict writes, of each of {', '.join(map(str, levels))}.")
+        raise InputError(
+            f"no seed has a predictions.parquet, which cli.py predict writes, of each of {', '.join(map(str, levels))}."
+        )
     return {level: whole[level] for level in levels}
 
 
@@ -86,10 +105,17 @@ def _test_predictions(runs: dict[Any, Record]) -> tuple[np.ndarray, Tensor, dict
     for level, record in runs.items():
         path = record.folder / "predictions.parquet"
         table = read_predictions(record.folder, "test").sort_by("index")
-        if models and (annotators.shape[1] != number_of_classes(table) or not np.array_equal(index, table["index"].to_numpy())):
-            raise InputError(f"{path} is of other test items than those of the other models; its data or its split differs.")
+        if models and (
+            annotators.shape[1] != number_of_classes(table)
+            or not np.array_equal(index, table["index"].to_numpy())
+        ):
+            raise InputError(
+                f"{path} is of other test items than those of the other models; its data or its split differs."
+            )
         index = table["index"].to_numpy()
-        annotators, models[level] = (torch.from_numpy(class_probs(table, who)) for who in ("annotators", "model"))
+        annotators, models[level] = (
+            torch.from_numpy(class_probs(table, who)) for who in ("annotators", "model")
+        )
     return index, annotators, models
 
 
@@ -120,4 +146,8 @@ def spread(annotators: Tensor, models: Tensor, number: int) -> Tensor:
     return order[np.unique(np.linspace(0, len(order) - 1, number).round().astype(int))]
 
 
-RULES: dict[str, Callable[[Tensor, Tensor, int], Tensor]] = {"disagreement": most_disagreement, "same_class": same_class, "spread": spread}
+RULES: dict[str, Callable[[Tensor, Tensor, int], Tensor]] = {
+    "disagreement": most_disagreement,
+    "same_class": same_class,
+    "spread": spread,
+}

@@ -13,7 +13,11 @@ from studies.figures.examples import Example
 from studies.figures.figure_style import COLORS, FULL_WIDTH
 from studies.report.section import ABSENT, FigureSpec, Section
 
-BAR, MARGIN, LEAST = 0.17, 0.62, 1.25  # inches: height of a class, of what is around the bars, and of the lowest row
+BAR, MARGIN, LEAST = (
+    0.17,
+    0.62,
+    1.25,
+)  # inches: height of a class, of what is around the bars, and of the lowest row
 LINE, ITEM = 0.15, 2.2  # inches: height of a line of text, and width of an item
 LETTERS, LINES = 34, 12  # of a text: in a line of that width, and the most lines that are shown
 RULES_IN_WORDS = {
@@ -23,22 +27,38 @@ RULES_IN_WORDS = {
 }
 
 
-def draw_examples(spec: FigureSpec, examples: list[Example], section: Section) -> tuple[Figure, list[str]]:
+def draw_examples(
+    spec: FigureSpec, examples: list[Example], section: Section
+) -> tuple[Figure, list[str]]:
     """One row per example; panels (datasets) follow one another."""
     heights = [row_height(example) for example in examples]
     charts = 1 + len(spec.levels[spec.rows])
     figure = Figure(figsize=(FULL_WIDTH, sum(heights) + 0.4), layout="constrained")
     left = (FULL_WIDTH - ITEM) / charts
-    places = figure.subplots(len(examples), 1 + charts, squeeze=False, width_ratios=[ITEM, *[left] * charts], height_ratios=heights)
+    places = figure.subplots(
+        len(examples),
+        1 + charts,
+        squeeze=False,
+        width_ratios=[ITEM, *[left] * charts],
+        height_ratios=heights,
+    )
     cut = 0
     for example, (item, *bars) in zip(examples, places, strict=True):
         cut += _draw_item(item, example, section)
         drawn = [("annotators", "", example.annotators)]
-        drawn += [(section.label(level), f"KL {example.kl(level):.2f}", probs) for level, probs in example.models.items()]
+        drawn += [
+            (section.label(level), f"KL {example.kl(level):.2f}", probs)
+            for level, probs in example.models.items()
+        ]
         for place, (axes, (name, note, probs)) in enumerate(zip(bars, drawn, strict=True)):
-            color = COLORS[(place - 1) % len(COLORS)] if place else GREY  # a model has its colour in other figures
+            color = (
+                COLORS[(place - 1) % len(COLORS)] if place else GREY
+            )  # a model has its colour in other figures
             _draw_bars(axes, probs.numpy(), example.class_names if place == 0 else None, color)
-            axes.set_title("\n".join(filter(None, (as_typed(name, width=int(13 * left)), note or " "))), fontsize=8)
+            axes.set_title(
+                "\n".join(filter(None, (as_typed(name, width=int(13 * left)), note or " "))),
+                fontsize=8,
+            )
             axes.set_xlabel("share of votes" if place == 0 else "probability", fontsize=8)
     messages = [
         f"Chosen by rule, not by hand: {RULES_IN_WORDS[spec.choose]}; ties go to the item that comes first.",
@@ -51,7 +71,11 @@ def draw_examples(spec: FigureSpec, examples: list[Example], section: Section) -
 
 def row_height(example: Example) -> float:
     """In inches: what the bars take, or the text, whichever is more."""
-    text = 0 if isinstance(example.item, Tensor) else min(len(broken(example.item)), LINES) * LINE + 0.35
+    text = (
+        0
+        if isinstance(example.item, Tensor)
+        else min(len(broken(example.item)), LINES) * LINE + 0.35
+    )
     return max(BAR * len(example.class_names) + MARGIN, text, LEAST)
 
 
@@ -64,7 +88,9 @@ def _draw_item(axes: Axes, example: Example, section: Section) -> bool:
         axes.imshow(example.item.permute(1, 2, 0).numpy(), interpolation="nearest")
         return False
     text, cut = fitted(printable(example.item), LINES)
-    axes.text(0, 1, text, transform=axes.transAxes, fontsize=8, va="top", ha="left", parse_math=False)
+    axes.text(
+        0, 1, text, transform=axes.transAxes, fontsize=8, va="top", ha="left", parse_math=False
+    )
     return cut
 
 
@@ -85,9 +111,18 @@ def fitted(text: str, lines: int) -> tuple[str, bool]:
     whole = broken(text)
     if len(whole) <= lines:
         return "\n".join(whole), False
-    return "\n".join([*whole[: lines - 1], textwrap.shorten(whole[lines - 1], LETTERS - 2, placeholder="") + " …"]), True
+    return "\n".join(
+        [
+            *whole[: lines - 1],
+            textwrap.shorten(whole[lines - 1], LETTERS - 2, placeholder="") + " …",
+        ]
+    ), True
 
 
 def broken(text: str) -> list[str]:
     """Line by line, as wide as a column."""
-    return [line for paragraph in text.strip().splitlines() for line in textwrap.wrap(paragraph, LETTERS)]
+    return [
+        line
+        for paragraph in text.strip().splitlines()
+        for line in textwrap.wrap(paragraph, LETTERS)
+    ]

@@ -10,7 +10,14 @@ from matplotlib.figure import Figure
 # Okabe and Ito's palette; its yellow is left out, because it does not show on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS, STYLES = "osD^vPX", ("-", "--", ":", "-.")
-TEXT = {"font.size": 9, "axes.labelsize": 9, "xtick.labelsize": 8, "ytick.labelsize": 8, "legend.fontsize": 8, "axes.titlesize": 9}
+TEXT = {
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "axes.titlesize": 9,
+}
 LOOK: Any = {**TEXT, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "report"}
 WIDTH, FULL_WIDTH = 5.0, 7.2  # inches: of one panel, and of several side by side
 
@@ -19,21 +26,29 @@ def render(figure: Figure, kind: str, dpi: int = 200) -> bytes:
     """The file's content; equal figures give equal files."""
     stream = io.BytesIO()
     with matplotlib.rc_context(LOOK):
-        figure.savefig(stream, format=kind, dpi=dpi, metadata={"Date": None} if kind == "svg" else None)
+        figure.savefig(
+            stream, format=kind, dpi=dpi, metadata={"Date": None} if kind == "svg" else None
+        )
     return stream.getvalue()
 
 
 def line_style(place: int) -> dict[str, Any]:
     """Colour and marker of one of several lines; solid until the colours are used up."""
     style = STYLES[place // len(COLORS) % len(STYLES)]
-    return {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)], "linestyle": style}
+    return {
+        "color": COLORS[place % len(COLORS)],
+        "marker": MARKERS[place % len(MARKERS)],
+        "linestyle": style,
+    }
 
 
 def panels(number: int, height: float, across: int = 3) -> tuple[Figure, list[Axes]]:
     """A figure of several panels, row by row; a single one has the width of a column. `height` is that of a row, in inches."""
     across = min(number, across)
     down = -(-number // across)
-    figure = Figure(figsize=(WIDTH if across == 1 else FULL_WIDTH, height * down), layout="constrained")
+    figure = Figure(
+        figsize=(WIDTH if across == 1 else FULL_WIDTH, height * down), layout="constrained"
+    )
     places = list(figure.subplots(down, across, squeeze=False).flat)
     for unused in places[number:]:
         unused.set_axis_off()
@@ -44,7 +59,11 @@ def wrapped(label: str, length: int = 36) -> str:
     """A long label of an axis on several lines, broken after commas and before units."""
     if len(label) <= length:
         return label
-    return label.replace(", ", ",\n").replace(" (", "\n(") if len(label) > 1.5 * length else label.replace(", ", ",\n")
+    return (
+        label.replace(", ", ",\n").replace(" (", "\n(")
+        if len(label) > 1.5 * length
+        else label.replace(", ", ",\n")
+    )
 
 
 def shared_legend(figure: Figure, axes: Axes) -> None:

@@ -21,9 +21,14 @@ from studies.report.section import ABSENT, FigureSpec, Section
 from studies.tables.captions import seeds_of
 from studies.tables.measures import measure
 
-Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # epochs, mean over seeds, and the band about it
+Curve = tuple[
+    np.ndarray, np.ndarray, np.ndarray, np.ndarray
+]  # epochs, mean over seeds, and the band about it
 MARKS = {"best_epoch": "*", "epoch_within_5pct": "o"}
-BANDS = {False: "± 1 SD over seeds", True: "on logarithmic axes from the least seed to the greatest"}
+BANDS = {
+    False: "± 1 SD over seeds",
+    True: "on logarithmic axes from the least seed to the greatest",
+}
 
 
 @dataclass(frozen=True)
@@ -44,36 +49,62 @@ class Panel:
         return {line: curve for line, curve in result.items() if len(curve[0])}
 
 
-def draw_history(spec: FigureSpec, records: list[Record], section: Section) -> tuple[Figure | None, list[str]]:
+def draw_history(
+    spec: FigureSpec, records: list[Record], section: Section
+) -> tuple[Figure | None, list[str]]:
     """One line per level with a band about it, and what is said about both. Epochs that a run did not reach are those of the others.
 
     Several columns are one row of panels each where there is a factor for the panels, and one panel each where there is none.
     """
     by_level = {level: _histories(spec, records, level) for level in spec.panel_levels}
-    shown = [Panel(metric, level, by_level[level]) for metric in spec.metrics for level in spec.panel_levels]
+    shown = [
+        Panel(metric, level, by_level[level])
+        for metric in spec.metrics
+        for level in spec.panel_levels
+    ]
     if not any(panel.curves for panel in shown):
-        every = [rows for histories in by_level.values() for epochs in histories.values() for rows in epochs]
-        columns = dict.fromkeys(name for rows in every for row in rows for name in row if name != "epoch")
+        every = [
+            rows
+            for histories in by_level.values()
+            for epochs in histories.values()
+            for rows in epochs
+        ]
+        columns = dict.fromkeys(
+            name for rows in every for row in rows for name in row if name != "epoch"
+        )
         has = f"; they have {', '.join(columns)}" if columns else ""
-        return None, [f"Not drawn: no finished run's history.json has the column {' or '.join(spec.metrics)}{has}."]
+        return None, [
+            f"Not drawn: no finished run's history.json has the column {' or '.join(spec.metrics)}{has}."
+        ]
     several = len(spec.metrics) > 1 and bool(spec.panels)
     height = 3.1 + 0.09 * len(spec.levels[spec.lines]) - 0.5 * (len(shown) > 1)
     figure, places = panels(len(shown), height, across=len(spec.panel_levels) if several else 3)
-    messages = _about_lines([epochs for histories in by_level.values() for epochs in histories.values() if epochs], spec.metrics)
+    messages = _about_lines(
+        [epochs for histories in by_level.values() for epochs in histories.values() if epochs],
+        spec.metrics,
+    )
     marks = []
     for place, (axes, panel) in enumerate(zip(places, shown, strict=True)):
         drawn, marked = _draw_panel(axes, panel, spec, section)
         messages, marks = messages + drawn, marks + marked
         axes.set_xlabel("epoch (the first is 0)")
-        if not several or place % len(spec.panel_levels) == 0:  # a row of panels is of one column of the histories
-            axes.set_ylabel(wrapped(as_typed(column_name(panel.metric), TITLE), 36 if len(shown) == 1 else 22))
+        if (
+            not several or place % len(spec.panel_levels) == 0
+        ):  # a row of panels is of one column of the histories
+            axes.set_ylabel(
+                wrapped(as_typed(column_name(panel.metric), TITLE), 36 if len(shown) == 1 else 22)
+            )
     shared_legend(figure, max(places, key=lambda axes: len(axes.get_legend_handles_labels()[1])))
     if marks:
-        messages.append(f"Stars and circles: mean epoch of the best soft NLL, and of the first within 5 % of it: {'; '.join(marks)}.")
+        messages.append(
+            f"Stars and circles: mean epoch of the best soft NLL, and of the first within 5 % of it: {'; '.join(marks)}."
+        )
     return figure, messages
 
 
-def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) -> tuple[list[str], list[str]]:
+def _draw_panel(
+    axes: Axes, panel: Panel, spec: FigureSpec, section: Section
+) -> tuple[list[str], list[str]]:
     """The lines and marks of one panel; what is to be said about this panel alone, and where the marks are."""
     at = "" if panel.level is ABSENT else section.label(panel.level)
     at += f"{', ' * bool(at)}{panel.metric}" if len(spec.metrics) > 1 else ""
@@ -91,9 +122,16 @@ def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) ->
             for name, symbol in MARKS.items():
                 height = float(np.interp(marked[name], epoch, mean))
                 axes.plot(
-                    marked[name], height, symbol, color=style["color"], markersize=11 if symbol == "*" else 6, markeredgecolor="white"
+                    marked[name],
+                    height,
+                    symbol,
+                    color=style["color"],
+                    markersize=11 if symbol == "*" else 6,
+                    markeredgecolor="white",
                 )
-            marks.append(f"{section.label(line)} {marked['best_epoch']:.1f} and {marked['epoch_within_5pct']:.1f}")
+            marks.append(
+                f"{section.label(line)} {marked['best_epoch']:.1f} and {marked['epoch_within_5pct']:.1f}"
+            )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if panel.logarithmic:
         axes.set_yscale("log")
@@ -102,13 +140,19 @@ def _draw_panel(axes: Axes, panel: Panel, spec: FigureSpec, section: Section) ->
     cut = 0.0 if panel.logarithmic else first_epochs_cut(axes, panel.curves)
     messages = [f"{at}The first epochs go beyond the axis, up to {cut:.3g}."] if cut else []
     absent = [section.label(line) for line in panel.histories if line not in panel.curves]
-    return messages + ([f"{at}Nothing to draw yet for {', '.join(absent)}."] if absent else []), [at + ", ".join(marks)] * bool(marks)
+    return messages + ([f"{at}Nothing to draw yet for {', '.join(absent)}."] if absent else []), [
+        at + ", ".join(marks)
+    ] * bool(marks)
 
 
 def _about_lines(histories: list[list[Epochs]], metrics: Sequence[str]) -> list[str]:
     """How many seeds lines are means of, what bands are, and whether runs were equally long."""
     seeds = seeds_of({len(epochs) for epochs in histories})
-    bands = [name for logarithmic, name in BANDS.items() if any(is_logarithmic(metric) == logarithmic for metric in metrics)]
+    bands = [
+        name
+        for logarithmic, name in BANDS.items()
+        if any(is_logarithmic(metric) == logarithmic for metric in metrics)
+    ]
     messages = [f"Lines: mean over {seeds}; bands: {'; '.join(bands)}."]
     if len({len(rows) for epochs in histories for rows in epochs}) > 1:
         messages.append("Runs differ in length; an epoch's mean is over the runs that reached it.")
@@ -119,7 +163,10 @@ def first_epochs_cut(axes: Axes, curves: dict[Any, Curve]) -> float:
     """Let the axis end where the first tenth of epochs does, if these are so high that all others would look alike; returns how high they are, or 0."""
     if not curves:
         return 0.0
-    tops = [(np.max(mean), np.max(high[epoch >= 0.1 * epoch[-1]])) for epoch, mean, _, high in curves.values()]
+    tops = [
+        (np.max(mean), np.max(high[epoch >= 0.1 * epoch[-1]]))
+        for epoch, mean, _, high in curves.values()
+    ]
     highest, later = (float(np.max(values)) for values in zip(*tops, strict=True))
     if later <= 0 or highest < 1.3 * later:
         return 0.0
@@ -141,9 +188,14 @@ def curve_of(histories: list[Epochs], column: str) -> Curve:
     >>> [values.round(3).tolist() for values in curve_of(runs, "lr")]
     [[0, 1], [2.0, 4.0], [0.586, 4.0], [3.414, 4.0]]
     """
-    result = [{int(row["epoch"]): row[column] for row in rows if abs(row.get(column, math.nan)) < LARGEST} for rows in histories]
+    result = [
+        {int(row["epoch"]): row[column] for row in rows if abs(row.get(column, math.nan)) < LARGEST}
+        for rows in histories
+    ]
     epochs = np.array(sorted({epoch for run in result for epoch in run}), dtype=int)
-    table = np.array([[run.get(int(epoch), math.nan) for epoch in epochs] for run in result]).reshape(len(result), len(epochs))
+    table = np.array(
+        [[run.get(int(epoch), math.nan) for epoch in epochs] for run in result]
+    ).reshape(len(result), len(epochs))
     number = np.isfinite(table).sum(0)
     mean = np.nansum(table, axis=0) / np.maximum(number, 1)
     if is_logarithmic(column) and len(epochs):
@@ -166,12 +218,28 @@ def column_name(column: str) -> str:
     split, _, name = column.rpartition("/")
     if name in STRATA:
         return f"JS divergence from the epoch before, {STRATA[name][0]} (nats)"
-    if column in (named := {"train/loss": "Training loss", "val/loss": "Validation loss (nats)", "lr": "Learning rate"}):
+    if column in (
+        named := {
+            "train/loss": "Training loss",
+            "val/loss": "Validation loss (nats)",
+            "lr": "Learning rate",
+        }
+    ):
         return named[column]
     result = measure(name)
-    title = result.name if result.name[1:2].isupper() else result.name[:1].lower() + result.name[1:]  # an abbreviation stays as it is
-    splits = {"train": "Training items: ", "val": "Validation ", "test": "Test "}  # the first is no loss of training
-    return f"{splits[split]}{title}{f' ({result.unit})' if result.unit else ''}" if split in splits else column
+    title = (
+        result.name if result.name[1:2].isupper() else result.name[:1].lower() + result.name[1:]
+    )  # an abbreviation stays as it is
+    splits = {
+        "train": "Training items: ",
+        "val": "Validation ",
+        "test": "Test ",
+    }  # the first is no loss of training
+    return (
+        f"{splits[split]}{title}{f' ({result.unit})' if result.unit else ''}"
+        if split in splits
+        else column
+    )
 
 
 def _histories(spec: FigureSpec, records: list[Record], panel: Any) -> dict[Any, list[Epochs]]:

@@ -16,7 +16,11 @@ from studies.figures.data_maps import data_maps, maps_caption, maps_listing
 from studies.figures.data_maps_figure import draw_data_maps
 from studies.figures.figure_style import LOOK, render
 from studies.figures.figures import add_title, draw_figure
-from studies.figures.target_error_figure import draw_target_error, target_error_caption, target_error_listings
+from studies.figures.target_error_figure import (
+    draw_target_error,
+    target_error_caption,
+    target_error_listings,
+)
 from studies.plan.published_numbers import published_fact
 from studies.report.comparison_part import KINDS, comparison_listing, draw_comparison
 from studies.report.section import ComparisonSpec, FigureSpec, Section
@@ -37,7 +41,10 @@ class RenderedFigure:
 
 
 def drawn(
-    spec: FigureSpec, draw: Callable[[], tuple[Figure | None, list[str]]], caption: list[str], listings: list[Listing] | None = None
+    spec: FigureSpec,
+    draw: Callable[[], tuple[Figure | None, list[str]]],
+    caption: list[str],
+    listings: list[Listing] | None = None,
 ) -> RenderedFigure:
     """A figure as both kinds of file, with what `draw` says about it after the caption.
 
@@ -57,10 +64,18 @@ def drawn(
 
 
 def drawn_figure(
-    spec: FigureSpec, records: list[Record], section: Section, paired: list[str], errors: TargetError | None, data: DataOfRuns
+    spec: FigureSpec,
+    records: list[Record],
+    section: Section,
+    paired: list[str],
+    errors: TargetError | None,
+    data: DataOfRuns,
 ) -> RenderedFigure:
     """A figure of the `figures` of a report."""
-    caption = [*figure_caption(spec, spec.select(records), section, paired), *published_fact(spec.published)]
+    caption = [
+        *figure_caption(spec, spec.select(records), section, paired),
+        *published_fact(spec.published),
+    ]
     if spec.kind == "data_map":
         return _drawn_maps(spec, spec.select(records), section, caption, data)
     if errors is None:
@@ -76,7 +91,9 @@ def drawn_figure(
     return drawn(spec, draw, caption, target_error_listings(spec, errors, section, caption))
 
 
-def _drawn_maps(spec: FigureSpec, records: list[Record], section: Section, caption: list[str], data: DataOfRuns) -> RenderedFigure:
+def _drawn_maps(
+    spec: FigureSpec, records: list[Record], section: Section, caption: list[str], data: DataOfRuns
+) -> RenderedFigure:
     maps, absent = data_maps(spec, records, data)
     if not maps:
         return RenderedFigure(spec, None, [*caption, *absent])
@@ -90,15 +107,25 @@ def _drawn_maps(spec: FigureSpec, records: list[Record], section: Section, capti
 
 
 def drawn_comparison(
-    spec: ComparisonSpec, result: Comparison | str, notes: list[str], records: list[Record], section: Section
+    spec: ComparisonSpec,
+    result: Comparison | str,
+    notes: list[str],
+    records: list[Record],
+    section: Section,
 ) -> list[RenderedFigure]:
     """Its figures; the last one brings the table of all numbers along."""
     caption = [*notices(records, section.scale), *notes]
     if isinstance(result, str):
-        return [RenderedFigure(FigureSpec(spec.name, spec.title), None, [*caption, f"Not drawn: {result}."])]
+        return [
+            RenderedFigure(
+                FigureSpec(spec.name, spec.title), None, [*caption, f"Not drawn: {result}."]
+            )
+        ]
     figures = []
     for kind, name in KINDS.items():
-        listings = [comparison_listing(spec, result, section, caption)] if kind == list(KINDS)[-1] else []
+        listings = (
+            [comparison_listing(spec, result, section, caption)] if kind == list(KINDS)[-1] else []
+        )
         of_kind = FigureSpec(f"{spec.name}-{kind}", f"{spec.title}: {name}", kind=kind)
         fact = published_fact((spec.published or {}).get(kind, ""))
 

@@ -25,15 +25,30 @@ def draw_target_error(spec: FigureSpec, result: TargetError, section: Section) -
     for axes, panel in zip(places, spec.panel_levels, strict=True):
         axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=0)
         by_method = result.bins(panel, spec.bins)
-        for place, method in enumerate(spec.levels[spec.rows]):  # the reference has its colour in other figures, so it is counted here
+        for place, method in enumerate(
+            spec.levels[spec.rows]
+        ):  # the reference has its colour in other figures, so it is counted here
             bins = by_method.get(method, [])
             if not bins:
                 continue
-            x, mean, low, high = (np.array([getattr(b, name) for b in bins]) for name in ("distance", "gain", "gain_low", "gain_high"))
+            x, mean, low, high = (
+                np.array([getattr(b, name) for b in bins])
+                for name in ("distance", "gain", "gain_low", "gain_high")
+            )
             style = line_style(place)
-            axes.plot(x, mean, **style, markersize=4.5, linewidth=1.5, label=as_typed(section.label(method)))
+            axes.plot(
+                x,
+                mean,
+                **style,
+                markersize=4.5,
+                linewidth=1.5,
+                label=as_typed(section.label(method)),
+            )
             axes.fill_between(x, low, high, color=style["color"], alpha=0.15, linewidth=0)
-        axes.set(xlabel=DISTANCES[spec.distance], ylabel=f"gain in soft NLL over\n{as_typed(section.label(spec.reference))} (nats)")
+        axes.set(
+            xlabel=DISTANCES[spec.distance],
+            ylabel=f"gain in soft NLL over\n{as_typed(section.label(spec.reference))} (nats)",
+        )
         if panel is not ABSENT:
             axes.set_title(as_typed(f"{factor_name(spec.panels)}: {section.label(panel)}"))
     shared_legend(figure, max(places, key=lambda axes: len(axes.get_lines())))
@@ -44,7 +59,11 @@ def target_error_caption(spec: FigureSpec, result: TargetError, section: Section
     """What is drawn, on which items, and the correlations by delivery."""
     fewest, most = min(result.items), max(result.items)
     number = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
-    high = f" whose annotators' entropy reaches its {spec.quantile:g} quantile" if spec.items == "high" else ""
+    high = (
+        f" whose annotators' entropy reaches its {spec.quantile:g} quantile"
+        if spec.items == "high"
+        else ""
+    )
     reference = section.label(spec.reference)
     messages = [
         f"Gain: soft NLL of {reference} minus that of each delivery of the same seed and votes, against all votes of an item; above 0, the delivery is better.",
@@ -55,25 +74,43 @@ def target_error_caption(spec: FigureSpec, result: TargetError, section: Section
     ]
     correlations = []
     for method in [level for level in spec.levels[spec.rows] if level != spec.reference]:
-        values = [v for panel in spec.panel_levels for v in result.spearman(method, panel).values() if not np.isnan(v)]
+        values = [
+            v
+            for panel in spec.panel_levels
+            for v in result.spearman(method, panel).values()
+            if not np.isnan(v)
+        ]
         if values:
-            correlations.append(f"{section.label(method)} {np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})")
+            correlations.append(
+                f"{section.label(method)} {np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+            )
     over = "seeds and panels" if len(spec.panel_levels) > 1 else "seeds"
     if correlations:
-        messages.append(f"Spearman correlation of distance and gain over items, mean and range over {over}: {', '.join(correlations)}.")
+        messages.append(
+            f"Spearman correlation of distance and gain over items, mean and range over {over}: {', '.join(correlations)}."
+        )
     if result.used < result.runs:
-        messages.append(f"From the {result.used} of {result.runs} runs that have a predictions.parquet.")
+        messages.append(
+            f"From the {result.used} of {result.runs} runs that have a predictions.parquet."
+        )
     return messages
 
 
-def target_error_listings(spec: FigureSpec, result: TargetError, section: Section, notices: list[str]) -> list[Listing]:
+def target_error_listings(
+    spec: FigureSpec, result: TargetError, section: Section, notices: list[str]
+) -> list[Listing]:
     """The correlations, delivery by delivery, and the points of the figure."""
     panel_name = factor_name(spec.panels) if spec.panels else ""
     correlations, points = [], []
     for (method, panel), _ in result.cells.items():
         values = np.array([v for v in result.spearman(method, panel).values() if not np.isnan(v)])
         if len(values):
-            numbers = {"mean": float(values.mean()), "lowest": float(values.min()), "highest": float(values.max()), "seeds": len(values)}
+            numbers = {
+                "mean": float(values.mean()),
+                "lowest": float(values.min()),
+                "highest": float(values.max()),
+                "seeds": len(values),
+            }
             correlations.append(_place(spec, method, panel, section) | numbers)
     for panel in spec.panel_levels:
         for method, bins in result.bins(panel, spec.bins).items():
@@ -83,14 +120,34 @@ def target_error_listings(spec: FigureSpec, result: TargetError, section: Sectio
         *notices,
         f"Spearman correlation over items between gain and {DISTANCES[spec.distance].splitlines()[0]}: mean and range over seeds.",
     ]
-    of_points = {"low": "above", "high": "up to", "distance": "mean distance", "items": "items of all seeds", "seeds": "seeds"}
+    of_points = {
+        "low": "above",
+        "high": "up to",
+        "distance": "mean distance",
+        "items": "items of all seeds",
+        "seeds": "seeds",
+    }
     of_points |= {"gain": "mean gain (nats)", "gain_low": "95 % from", "gain_high": "to"}
-    title, shown = spec.title, {"mean": "mean", "lowest": "lowest", "highest": "highest", "seeds": "seeds"}
+    title, shown = (
+        spec.title,
+        {"mean": "mean", "lowest": "lowest", "highest": "highest", "seeds": "seeds"},
+    )
     return [
-        Listing(f"{spec.name}-spearman", f"{title}: correlations", caption, who | shown, correlations),
-        Listing(f"{spec.name}-bins", f"{title}: points", [*notices, "The points of the figure."], who | of_points, points, inline=False),
+        Listing(
+            f"{spec.name}-spearman", f"{title}: correlations", caption, who | shown, correlations
+        ),
+        Listing(
+            f"{spec.name}-bins",
+            f"{title}: points",
+            [*notices, "The points of the figure."],
+            who | of_points,
+            points,
+            inline=False,
+        ),
     ]
 
 
 def _place(spec: FigureSpec, method: Any, panel: Any, section: Section) -> dict[str, Any]:
-    return {"delivery": section.label(method)} | ({"panel": section.label(panel)} if spec.panels else {})
+    return {"delivery": section.label(method)} | (
+        {"panel": section.label(panel)} if spec.panels else {}
+    )

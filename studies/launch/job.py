@@ -21,7 +21,9 @@ from studies.plan.packing import Job
 from studies.plan.study import Run
 
 
-def write_job(job: Job, folder: Path, runs: Path, predict: bool, threads: int, devices: int = 1) -> Path:
+def write_job(
+    job: Job, folder: Path, runs: Path, predict: bool, threads: int, devices: int = 1
+) -> Path:
     """Describe a job for the process that will do it; `devices` is the number of processes that share a run with DDP."""
     listed = [{"name": run.name, "config": run.config, "factors": run.factors} for run in job.runs]
     content = {
@@ -45,17 +47,30 @@ def do_job(path: Path) -> dict[str, str]:
     runs, folder = [Run(**run) for run in content["runs"]], Path(content["folder"])
     with ExitStack() as stack:
         for run in sorted(runs, key=lambda run: run.name):
-            if is_first_process() and not needs_processes(run.config):  # else those that train it hold it themselves
+            if is_first_process() and not needs_processes(
+                run.config
+            ):  # else those that train it hold it themselves
                 stack.enter_context(folder_lock(run.folder(folder), "trains this run in a study"))
                 remove_partial_files(*run_files(run.folder(folder)))
-        left = {run.name: steps_left(run.config, run.folder(folder), content["predict"]) for run in runs}
+        left = {
+            run.name: steps_left(run.config, run.folder(folder), content["predict"]) for run in runs
+        }
         failures = {}
         if content["packed"] and any("fit" in steps for steps in left.values()):
             from studies.launch.pack_job import run_pack
 
             remove_partial_files(path.parent, of=f"{path.stem}.pt")
-            failures = run_pack(runs, folder, path.with_suffix(".pt"), content["predict"], lambda share: report(path, share))
-            left = {run.name: steps_left(run.config, run.folder(folder), content["predict"]) for run in runs}
+            failures = run_pack(
+                runs,
+                folder,
+                path.with_suffix(".pt"),
+                content["predict"],
+                lambda share: report(path, share),
+            )
+            left = {
+                run.name: steps_left(run.config, run.folder(folder), content["predict"])
+                for run in runs
+            }
         for run in runs:  # of a pack, what is left when its members are trained: a probe or predictions that were not asked for before
             failures |= run_alone(run, folder, left[run.name], content["devices"])
         return failures
@@ -68,7 +83,12 @@ def run_alone(run: Run, folder: Path, steps: list[str], devices: int) -> dict[st
     from experiment.configuration import write_config
     from experiment.single_run import run_command
 
-    options = ["--config", str(write_config(run.config, run.folder(folder))), "--trainer.default_root_dir", str(folder)]
+    options = [
+        "--config",
+        str(write_config(run.config, run.folder(folder))),
+        "--trainer.default_root_dir",
+        str(folder),
+    ]
     options += ["--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"]
     if devices == 1 and needs_processes(run.config):
         for command in steps:

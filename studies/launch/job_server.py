@@ -21,7 +21,12 @@ class JobServer:
     """The launcher's side: hand over jobs, and ask which have ended."""
 
     def __init__(self, threads: int):
-        self._environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "PYTHONPATH": import_path()}
+        self._environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(threads),
+            "MKL_NUM_THREADS": str(threads),
+            "PYTHONPATH": import_path(),
+        }
         self._process: subprocess.Popen | None = None
         self._going: set[Path] = set()
         self._said = b""
@@ -60,7 +65,9 @@ class JobServer:
 def open_server(environment: dict[str, str]) -> subprocess.Popen:
     """Start the process that forks for every job; it ends with this one."""
     command = [sys.executable, "-P", "-m", SERVER, str(os.getpid())]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0)
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0
+    )
 
 
 def import_path() -> str:
@@ -112,7 +119,9 @@ if __name__ == "__main__":
     from core.parent_process import die_with_parent
 
     die_with_parent(int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the launcher says so, and ends this one
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches all processes of a terminal; the launcher says so, and ends this one
     import experiment.single_run  # noqa: F401
     import studies.launch.pack_job  # noqa: F401
 

@@ -9,7 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from core.folder_lock import folder_lock
 from core.interruption import DIVERGED
@@ -20,7 +27,9 @@ from studies.plan.packing import Job
 from studies.plan.study import Study
 
 
-def launch(study: Study, cut: Callable[[], list[Job]], runs: Path, processes: int, console: Console) -> list[str]:
+def launch(
+    study: Study, cut: Callable[[], list[Job]], runs: Path, processes: int, console: Console
+) -> list[str]:
     """Do all jobs that are not done; returns what failed, one line each. They are cut when no other process works on the study."""
     folder = study_folder(study, runs)
     with hold_study(folder, console):
@@ -40,17 +49,35 @@ def threads_of(jobs: list[Job], processes: int) -> int:
 
 def hold_study(folder: Path, console: Console) -> AbstractContextManager[None]:
     """Let one process at a time work on a study, on this machine or through Slurm."""
-    return folder_lock(folder, "runs this study", say=partial(console.print, markup=False, highlight=False, soft_wrap=True))
+    return folder_lock(
+        folder,
+        "runs this study",
+        say=partial(console.print, markup=False, highlight=False, soft_wrap=True),
+    )
 
 
 def is_done(job: Job, runs: Path, predict: bool) -> bool:
     return all(not steps_left(run.config, run.folder(runs), predict) for run in job.runs)
 
 
-def _work_off(study: Study, left: list[Job], runs: Path, folder: Path, processes: int, threads: int, console: Console) -> list[str]:
+def _work_off(
+    study: Study,
+    left: list[Job],
+    runs: Path,
+    folder: Path,
+    processes: int,
+    threads: int,
+    console: Console,
+) -> list[str]:
     waiting, going, failures = list(left), {}, []
     server = JobServer(threads)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     total = sum(len(job.runs) for job in left)
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(study.name, total=total)
@@ -67,9 +94,14 @@ def _work_off(study: Study, left: list[Job], runs: Path, folder: Path, processes
                 time.sleep(0.1)
                 for path, code in server.ended().items():
                     job = going.pop(path)
-                    ended = sum(not steps_left(run.config, run.folder(runs), study.predict) for run in job.runs)
+                    ended = sum(
+                        not steps_left(run.config, run.folder(runs), study.predict)
+                        for run in job.runs
+                    )
                     finished += ended
-                    if code not in (0, DIVERGED) or ended < len(job.runs):  # that runs diverged stands in their folders
+                    if code not in (0, DIVERGED) or ended < len(
+                        job.runs
+                    ):  # that runs diverged stands in their folders
                         failures.append(_failure(job, path, code))
                 share = sum(len(job.runs) * _share(path) for path, job in going.items())
                 bar.update(task, completed=finished + share)

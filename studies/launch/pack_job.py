@@ -22,7 +22,14 @@ from callbacks.training_dynamics import TrainingDynamics
 from core.interruption import Interrupted
 from datamodules import Mixup, VoteDataModule
 from datamodules.fingerprint import Fingerprint, fingerprint, fingerprint_of_labels
-from experiment.build import build, build_classifier, build_data, class_of, is_probe, training_labels
+from experiment.build import (
+    build,
+    build_classifier,
+    build_data,
+    class_of,
+    is_probe,
+    training_labels,
+)
 from experiment.checkpoints import before, newest_whole, write_checkpoint
 from experiment.configuration import write_config
 from experiment.identity import all_options
@@ -38,7 +45,9 @@ from studies.plan.study import Run
 SAVE_EVERY = 5.0  # seconds between saved states of a pack
 
 
-def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress: Callable[[float], None]) -> dict[str, str]:
+def run_pack(
+    runs: list[Run], folder: Path, state: Path, predict: bool, progress: Callable[[float], None]
+) -> dict[str, str]:
     """Train a pack and write every run; returns the failures by run name. `state` is where an interrupted pack is continued from."""
     members, owners = build_members(runs, folder)
     _know_data(members, owners, folder)
@@ -50,7 +59,10 @@ def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress
 
     def after_epoch(pack: PackedClassifier) -> None:
         nonlocal saved
-        progress(sum(len(m.history) if not m.finished else m.max_epochs for m in members) / sum(m.max_epochs for m in members))
+        progress(
+            sum(len(m.history) if not m.finished else m.max_epochs for m in members)
+            / sum(m.max_epochs for m in members)
+        )
         if time.monotonic() - saved > SAVE_EVERY:
             write_checkpoint(state, pack.state_dict(), keep=True)
             saved = time.monotonic()
@@ -60,25 +72,38 @@ def run_pack(runs: list[Run], folder: Path, state: Path, predict: bool, progress
         failures = _write_runs(members, owners, folder, predict)
     except Interrupted as stop:
         epochs = max(member.max_epochs for member in members)
-        raise Interrupted(f"{stop} at epoch {pack.epoch} of {epochs}; the same command continues.", stop.code) from stop
+        raise Interrupted(
+            f"{stop} at epoch {pack.epoch} of {epochs}; the same command continues.", stop.code
+        ) from stop
     for rest in (before(state), state):
         rest.unlink(missing_ok=True)
     return failures
 
 
-def _write_runs(members: list[Member], owners: list[list[Run]], folder: Path, predict: bool) -> dict[str, str]:
+def _write_runs(
+    members: list[Member], owners: list[list[Run]], folder: Path, predict: bool
+) -> dict[str, str]:
     """Leave every trained member as runs; returns the failures by run name."""
     failures = {}
     for member, owned in zip(members, owners, strict=True):
         for run in owned:
-            if member.failed and run.config["trainer"]["max_epochs"] not in member.at_stop:  # a shorter run may have ended before
+            if (
+                member.failed and run.config["trainer"]["max_epochs"] not in member.at_stop
+            ):  # a shorter run may have ended before
                 failures[run.name] = member.failed
                 write_config(run.config, run.folder(folder))
                 write_history(run.folder(folder), member.history)
                 write_training(run.folder(folder), _record(member, run))
-            elif read_results(run.folder(folder)) is None:  # what an earlier process finished is left as it is
+            elif (
+                read_results(run.folder(folder)) is None
+            ):  # what an earlier process finished is left as it is
                 for probe in cartographies(run.config) if run is not owned[0] else []:
-                    probe.copy_record(member.data, owned[0].folder(folder), run.folder(folder), run.config["trainer"]["max_epochs"])
+                    probe.copy_record(
+                        member.data,
+                        owned[0].folder(folder),
+                        run.folder(folder),
+                        run.config["trainer"]["max_epochs"],
+                    )
                 write_member(member, run, run.folder(folder), predict)
     return failures
 
@@ -90,7 +115,9 @@ def _know_data(members: list[Member], owners: list[list[Run]], folder: Path) -> 
         base = known.setdefault(id(member.data), fingerprint(member.data))
         for run in owned:
             labels = training_labels(run.config, member.data)
-            now = base if labels is member.data.corpus.votes else base | fingerprint_of_labels(labels)
+            now = (
+                base if labels is member.data.corpus.votes else base | fingerprint_of_labels(labels)
+            )
             know_data(run.folder(folder), member.data, all_options(run.config), write=True, now=now)
 
 
@@ -135,7 +162,10 @@ def build_members(runs: list[Run], folder: Path) -> tuple[list[Member], list[lis
                 stops,
                 strata=strata,
                 scored=scored_splits(longest.config),
-                watched={probe.split: probe.follow(data, labels, longest.folder(folder)) for probe in cartographies(longest.config)},
+                watched={
+                    probe.split: probe.follow(data, labels, longest.folder(folder))
+                    for probe in cartographies(longest.config)
+                },
             )
         )
         owners.append(owned)
@@ -151,7 +181,9 @@ def _place(owned: list[Run]) -> tuple[int, bool]:
 def early_stopping(config: dict[str, Any]) -> EarlyStopping | None:
     for callback in config["trainer"].get("callbacks") or []:
         if not is_probe(callback):
-            return EarlyStopping(*(callback["init_args"][option] for option in ("patience", "min_delta", "monitor")))
+            return EarlyStopping(
+                *(callback["init_args"][option] for option in ("patience", "min_delta", "monitor"))
+            )
     return None
 
 
@@ -159,19 +191,30 @@ def followed_strata(config: dict[str, Any], data: VoteDataModule) -> dict[str, T
     """The strata of validation items that TrainingDynamics, where a run has it, follows from epoch to epoch."""
     for callback in config["trainer"].get("callbacks") or []:
         if issubclass(class_of(callback), TrainingDynamics):
-            return {f"val/{name}": mask[data.rows("val")] for name, mask in build(callback).strata(data).items()}
+            return {
+                f"val/{name}": mask[data.rows("val")]
+                for name, mask in build(callback).strata(data).items()
+            }
     return {}
 
 
 def scored_splits(config: dict[str, Any]) -> tuple[str, ...]:
     """The splits besides validation that EpochScores, where a run has it, follows."""
-    result = [build(callback) for callback in config["trainer"].get("callbacks") or [] if issubclass(class_of(callback), EpochScores)]
+    result = [
+        build(callback)
+        for callback in config["trainer"].get("callbacks") or []
+        if issubclass(class_of(callback), EpochScores)
+    ]
     return result[0].splits if result else ()
 
 
 def cartographies(config: dict[str, Any]) -> list[DataCartography]:
     """Those of a run, which follow its predictions from epoch to epoch."""
-    return [build(callback) for callback in config["trainer"].get("callbacks") or [] if issubclass(class_of(callback), DataCartography)]
+    return [
+        build(callback)
+        for callback in config["trainer"].get("callbacks") or []
+        if issubclass(class_of(callback), DataCartography)
+    ]
 
 
 def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
@@ -180,24 +223,41 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     best_epoch, state = member.at_stop.get(epochs, (member.best_epoch, member.best_state))
     checkpoint = best_checkpoint(folder)
     val_loss = member.history[best_epoch]["val/loss"]
-    content = {"state_dict": state, "epoch": best_epoch, "val_loss": val_loss, "pytorch-lightning_version": version("lightning")}
+    content = {
+        "state_dict": state,
+        "epoch": best_epoch,
+        "val_loss": val_loss,
+        "pytorch-lightning_version": version("lightning"),
+    }
     write_config(run.config, folder)
     write_checkpoint(checkpoint, content, keep=False)
     write_history(folder, member.history[:epochs])
     network, data = member.classifier.network, member.data
     network.load_state_dict({name.removeprefix("network."): value for name, value in state.items()})
     arguments = run.config["data"]["init_args"]
-    delivery, votes_per_item, targets = (build(arguments.get(option)) for option in ("delivery", "votes_per_item", "targets"))
+    delivery, votes_per_item, targets = (
+        build(arguments.get(option)) for option in ("delivery", "votes_per_item", "targets")
+    )
     record = _record(member, run)
     write_training(folder, record)
     about = describe_run(data, delivery, votes_per_item, network, folder, checkpoint, targets)
     metrics = every_metric("")
     probs, annotator_probs, _ = predictions(member.classifier, data, data.corpus.splits["test"])
-    for batch in zip(probs.split(data.batch_size), annotator_probs.split(data.batch_size), strict=True):
+    for batch in zip(
+        probs.split(data.batch_size), annotator_probs.split(data.batch_size), strict=True
+    ):
         metrics.update(*batch)  # in the batches of a solo run, for the same sums to the last bit
     if predict:
-        write_predictions(folder, *predictions(member.classifier, data, np.arange(len(data.corpus.votes))), data.corpus.splits)
-    numbers, notes, pictures = {"val_loss": val_loss, **{name: float(value) for name, value in metrics.compute().items()}}, [], {}
+        write_predictions(
+            folder,
+            *predictions(member.classifier, data, np.arange(len(data.corpus.votes))),
+            data.corpus.splits,
+        )
+    numbers, notes, pictures = (
+        {"val_loss": val_loss, **{name: float(value) for name, value in metrics.compute().items()}},
+        [],
+        {},
+    )
     for callback in run.config["trainer"].get("callbacks") or []:
         if is_probe(callback):
             result = build(callback).run(member.classifier, data, folder)
@@ -210,9 +270,14 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
 
 
 @torch.no_grad()
-def predictions(classifier: AnnotatorClassifier, data: Any, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+def predictions(
+    classifier: AnnotatorClassifier, data: Any, rows: np.ndarray
+) -> tuple[Tensor, Tensor, Tensor]:
     """Predicted and annotator distributions of these items, computed batch by batch as a solo run would."""
     classifier.eval()
-    batches = [(classifier(inputs).double().softmax(-1), index) for inputs, index in data.loader(rows, training=False)]
+    batches = [
+        (classifier(inputs).double().softmax(-1), index)
+        for inputs, index in data.loader(rows, training=False)
+    ]
     index = torch.cat([index for _, index in batches])
     return torch.cat([probs for probs, _ in batches]), data.annotator_probs[index], index

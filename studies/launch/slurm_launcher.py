@@ -48,7 +48,13 @@ class Task:
         return DelayedSubmission(self, path)
 
 
-def launch_on_slurm(study: Study, cut: Callable[[], list[Job]], runs: Path, options: ClusterOptions, console: Console) -> list[str]:
+def launch_on_slurm(
+    study: Study,
+    cut: Callable[[], list[Job]],
+    runs: Path,
+    options: ClusterOptions,
+    console: Console,
+) -> list[str]:
     """Submit what is left as one array, wait for it, and return what failed. Jobs of an earlier array that are still queued are waited for."""
     folder = study_folder(study, runs)
     with hold_study(folder, console):
@@ -71,18 +77,29 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
         import submitit
         from submitit.core.utils import FailedJobError
     except ImportError as error:
-        raise InputError('the slurm launcher needs submitit; install it with: pip install -e ".[slurm]" -c constraints.txt') from error
-    logging.getLogger("submitit").setLevel(logging.ERROR)  # it complains at every poll of a cluster without accounting
+        raise InputError(
+            'the slurm launcher needs submitit; install it with: pip install -e ".[slurm]" -c constraints.txt'
+        ) from error
+    logging.getLogger("submitit").setLevel(
+        logging.ERROR
+    )  # it complains at every poll of a cluster without accounting
     packs = [job.name for job in left if job.packed]
     if packs and options.tasks > 1:
         raise InputError(
             f"--tasks is {options.tasks}, but {packs[0]} is a pack, which is one process; use --tasks for studies of runs that do not pack."
         )
-    paths = [str(write_job(job, folder, runs.resolve(), study.predict, options.cpus, options.tasks)) for job in left]
-    executor = submitit.AutoExecutor(folder=folder / "slurm" / "%A", cluster="slurm", slurm_python=sys.executable)
+    paths = [
+        str(write_job(job, folder, runs.resolve(), study.predict, options.cpus, options.tasks))
+        for job in left
+    ]
+    executor = submitit.AutoExecutor(
+        folder=folder / "slurm" / "%A", cluster="slurm", slurm_python=sys.executable
+    )
     executor.update_parameters(
         name=f"plurality-{study.name}",
-        timeout_min=max(11, int(options.hours * 60)),  # submitit takes every signal for a time-out in jobs of 10 minutes or less
+        timeout_min=max(
+            11, int(options.hours * 60)
+        ),  # submitit takes every signal for a time-out in jobs of 10 minutes or less
         cpus_per_task=options.cpus,
         tasks_per_node=options.tasks,
         slurm_array_parallelism=options.max_parallel,
@@ -93,7 +110,9 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
     try:
         tasks = executor.map_array(Task(), paths)
     except FailedJobError as error:
-        raise InputError(f"Slurm refused the jobs: {str(error).strip().splitlines()[-1]}") from error
+        raise InputError(
+            f"Slurm refused the jobs: {str(error).strip().splitlines()[-1]}"
+        ) from error
     array = tasks[0].job_id.split("_")[0]
     write_atomically(folder / "array", array)
     return array
@@ -103,22 +122,38 @@ def earlier_array(folder: Path) -> str | None:
     return (folder / "array").read_text().strip() if (folder / "array").exists() else None
 
 
-def wait_for(array: str | None, study: Study, jobs: list[Job], runs: Path, console: Console) -> None:
+def wait_for(
+    array: str | None, study: Study, jobs: list[Job], runs: Path, console: Console
+) -> None:
     """Until no task of the array is queued any more. The queue is asked, not submitit: without accounting it never learns of a killed job."""
     if array is None:
         return
-    columns = (TextColumn("job array {task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("job array {task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(array, total=sum(len(job.runs) for job in jobs))
         while queued(array):
-            bar.update(task, completed=sum(len(job.runs) for job in jobs if is_done(job, runs, study.predict)))
+            bar.update(
+                task,
+                completed=sum(len(job.runs) for job in jobs if is_done(job, runs, study.predict)),
+            )
             time.sleep(POLL)
-        bar.update(task, completed=sum(len(job.runs) for job in jobs if is_done(job, runs, study.predict)))
+        bar.update(
+            task, completed=sum(len(job.runs) for job in jobs if is_done(job, runs, study.predict))
+        )
 
 
 def queued(array: str) -> bool:
     """Whether any task of the array is pending, running or being requeued."""
-    answer = subprocess.run(["squeue", "--noheader", "--array", "--format=%T", f"--jobs={array}"], capture_output=True, text=True)
+    answer = subprocess.run(
+        ["squeue", "--noheader", "--array", "--format=%T", f"--jobs={array}"],
+        capture_output=True,
+        text=True,
+    )
     if answer.returncode and "Invalid job id" in answer.stderr:
         return False
     return bool(answer.returncode or answer.stdout.strip())

@@ -35,7 +35,9 @@ def by_method(study_runs: list[Run], runs: Path, factor: str) -> Methods:
         seeds[seed] = run
     for level, seeds in methods.items():
         if len(seeds) < 2:
-            raise InputError(f"{factor} = {level} has one seed only ({min(seeds)}); what differs between seeds takes at least two.")
+            raise InputError(
+                f"{factor} = {level} has one seed only ({min(seeds)}); what differs between seeds takes at least two."
+            )
     return methods
 
 
@@ -48,40 +50,59 @@ def read_weights(path: Path, network: Network) -> dict[str, Tensor]:
     """The weights of a checkpoint, loaded into a network as well. Nothing in a checkpoint can run code."""
     check_checkpoint(path)
     saved = torch.load(path, map_location="cpu", weights_only=True)
-    state = {name.removeprefix("network."): value for name, value in saved.get("state_dict", {}).items() if name.startswith("network.")}
+    state = {
+        name.removeprefix("network."): value
+        for name, value in saved.get("state_dict", {}).items()
+        if name.startswith("network.")
+    }
     try:
         network.load_state_dict(state)
     except RuntimeError as error:
-        raise InputError(f"{path} does not hold the weights of its config's {type(network).__name__}; train this run again.") from error
+        raise InputError(
+            f"{path} does not hold the weights of its config's {type(network).__name__}; train this run again."
+        ) from error
     bad = next((name for name, value in state.items() if not value.isfinite().all()), None)
     if bad is not None:
-        raise InputError(f"{path}: {bad} holds values that are not finite numbers; this training diverged, so leave this run out.")
+        raise InputError(
+            f"{path}: {bad} holds values that are not finite numbers; this training diverged, so leave this run out."
+        )
     return state
 
 
 def _level(run: Run, factor: str) -> Any:
     levels = {name: level for grid in run.factors.values() for name, level in grid.items()}
     if factor not in levels:
-        raise InputError(f"{run.name} has no level of {factor}; its factors are {', '.join(levels) or 'none'}.")
+        raise InputError(
+            f"{run.name} has no level of {factor}; its factors are {', '.join(levels) or 'none'}."
+        )
     return levels[factor]
 
 
 def _check_alike(first: Run, other: Run) -> None:
     if first.config["model"]["network"] != other.config["model"]["network"]:
-        raise InputError(f"{first.name} and {other.name} are of different networks; only runs of one network can be compared.")
+        raise InputError(
+            f"{first.name} and {other.name} are of different networks; only runs of one network can be compared."
+        )
     if items_of(first) != items_of(other):
-        raise InputError(f"{first.name} and {other.name} are of different data; only runs on the same items can be compared.")
+        raise InputError(
+            f"{first.name} and {other.name} are of different data; only runs on the same items can be compared."
+        )
 
 
 def items_of(run: Run) -> dict[str, Any]:
     """What decides a run's items and inputs, whatever part of them it trains on and how."""
     data = run.config["data"]
     free = {*FREE, *class_of(data).pack_axes}  # pyright: ignore[reportAttributeAccessIssue]
-    return {"class_path": data["class_path"], **{name: value for name, value in data.get("init_args", {}).items() if name not in free}}
+    return {
+        "class_path": data["class_path"],
+        **{name: value for name, value in data.get("init_args", {}).items() if name not in free},
+    }
 
 
 def _check_trained(run: Run, runs: Path) -> None:
     path = best_checkpoint(run.folder(runs))
     if not path.is_file():
-        raise InputError(f"{run.name} has no checkpoint {path}; finish that run first, or leave it out.")
+        raise InputError(
+            f"{run.name} has no checkpoint {path}; finish that run first, or leave it out."
+        )
     check_checkpoint(path)

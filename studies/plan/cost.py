@@ -29,13 +29,18 @@ def seconds(job: Job, threads: int) -> float | None:
     epochs = max(run.config["trainer"]["max_epochs"] or 1000 for run in job.runs)
     steps = training_batches(first, items) * epochs
     arithmetic = 3 * flops * members * batch * steps / (FLOPS * threads)
-    traffic = 10 * 4 * parameters * members * steps / (BYTES * threads)  # weights, gradients and moments, read and written
+    traffic = (
+        10 * 4 * parameters * members * steps / (BYTES * threads)
+    )  # weights, gradients and moments, read and written
     return START + max(arithmetic, traffic) + steps * (STEP if job.packed else LIGHTNING)
 
 
 def training_batches(config: dict[str, Any], items: int) -> int:
     """Steps of an epoch over so many items, as many as the trainer is allowed."""
-    whole, limit = -(-items // config["data"]["init_args"]["batch_size"]), config["trainer"].get("limit_train_batches")
+    whole, limit = (
+        -(-items // config["data"]["init_args"]["batch_size"]),
+        config["trainer"].get("limit_train_batches"),
+    )
     if limit is None:
         return whole
     return min(whole, limit) if isinstance(limit, int) else int(whole * limit)
@@ -53,8 +58,15 @@ def in_words(duration: float) -> str:
 
 def shared_part(config: dict[str, Any]) -> dict[str, Any]:
     """What runs of equal cost have in common, but for their length."""
-    arguments = {key: value for key, value in config["data"]["init_args"].items() if key not in ("seed", "delivery", "votes_per_item")}
-    return {"data": {**config["data"], "init_args": arguments}, "model": {**config["model"], "seed": 0}}
+    arguments = {
+        key: value
+        for key, value in config["data"]["init_args"].items()
+        if key not in ("seed", "delivery", "votes_per_item")
+    }
+    return {
+        "data": {**config["data"], "init_args": arguments},
+        "model": {**config["model"], "seed": 0},
+    }
 
 
 @cache
@@ -64,7 +76,10 @@ def _size(text: str) -> tuple[int, int, float, int]:
     data = build_data(config)
     assert data.corpus is not None
     network = build_classifier(config, data).network
-    flops, parameters = forward_flops(network, data.input_shape), sum(p.numel() for p in network.parameters())
+    flops, parameters = (
+        forward_flops(network, data.input_shape),
+        sum(p.numel() for p in network.parameters()),
+    )
     return len(data.corpus.splits["train"]), data.batch_size, flops, parameters
 
 

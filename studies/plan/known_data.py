@@ -25,7 +25,10 @@ def check_data(finished: Iterable[tuple[dict[str, Any], Path]]) -> None:
         key = _same_data(config)
         if key not in known:
             data = build(config["data"])
-            known[key] = data, fingerprint_at_hand(data) if data.files() else _content(noted["data"])
+            known[key] = (
+                data,
+                fingerprint_at_hand(data) if data.files() else _content(noted["data"]),
+            )
         check_at_hand(folder, known[key][1] | _labels(config, known[key][0]))
 
 
@@ -42,7 +45,14 @@ def _same_data(config: dict[str, Any]) -> str:
     kind: Any = class_of(config["data"])
     free = {*FREE, *kind.pack_axes} - (set() if kind.same_items else {"seed"})
     return repr(
-        [config["data"]["class_path"], {name: value for name, value in config["data"].get("init_args", {}).items() if name not in free}]
+        [
+            config["data"]["class_path"],
+            {
+                name: value
+                for name, value in config["data"].get("init_args", {}).items()
+                if name not in free
+            },
+        ]
     )
 
 

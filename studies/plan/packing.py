@@ -53,10 +53,18 @@ class Job:
 def why_alone(config: dict[str, Any]) -> str | None:
     """Why a run cannot be packed; None where it can."""
     model, trainer = config["model"], config["trainer"]
-    network, optimizer, scheduler = (_class(model.get(part)) for part in ("network", "optimizer", "scheduler"))
-    if network not in NETWORKS or not model["network"]["class_path"].startswith("lightning_modules.networks."):
+    network, optimizer, scheduler = (
+        _class(model.get(part)) for part in ("network", "optimizer", "scheduler")
+    )
+    if network not in NETWORKS or not model["network"]["class_path"].startswith(
+        "lightning_modules.networks."
+    ):
         return f"{network} has no packed form (BatchNorm, or layers that are no plain chain)"
-    if optimizer not in OPTIMIZERS or model["optimizer"]["init_args"].get("amsgrad") or model["optimizer"]["init_args"].get("dampening"):
+    if (
+        optimizer not in OPTIMIZERS
+        or model["optimizer"]["init_args"].get("amsgrad")
+        or model["optimizer"]["init_args"].get("dampening")
+    ):
         return f"{optimizer} with these options has no packed form"
     if scheduler not in SCHEDULERS | {None}:
         return f"{scheduler} has no packed form"
@@ -65,7 +73,10 @@ def why_alone(config: dict[str, Any]) -> str | None:
     for callback in trainer.get("callbacks") or []:
         if is_probe(callback):
             continue
-        if _class(callback) != "EarlyStopping" or callback["init_args"].get("monitor") not in LOSSES:
+        if (
+            _class(callback) != "EarlyStopping"
+            or callback["init_args"].get("monitor") not in LOSSES
+        ):
             return f"the callback {_class(callback)} may look into training"
     for option, plain in PLAIN.items():
         if trainer.get(option) not in plain:
@@ -88,9 +99,16 @@ def jobs_of(runs: Sequence[Run], processes: int, begun: Sequence[Job] = ()) -> l
             groups.setdefault(_shape(run.config), []).append(run)
         else:
             alone.append(Job([run], packed=False, why=reason))
-    packs = [Job(part, packed=True, why="members of equal shape") for group in groups.values() for part in _parts(group, processes)]
+    packs = [
+        Job(part, packed=True, why="members of equal shape")
+        for group in groups.values()
+        for part in _parts(group, processes)
+    ]
     kept = {run.name for job in begun for run in job.runs}
-    rest = [replace(job, runs=[run for run in job.runs if run.name not in kept]) for job in packs + alone]
+    rest = [
+        replace(job, runs=[run for run in job.runs if run.name not in kept])
+        for job in packs + alone
+    ]
     return [*begun, *(job for job in rest if job.runs)]
 
 
@@ -101,7 +119,10 @@ def _parts(group: list[Run], processes: int) -> list[list[Run]]:
         units.setdefault(without_epochs(run.config) or run.name, []).append(run)
     members = list(units.values())
     wanted = max(-(-len(members) // LARGEST), min(processes, len(members)))
-    cuts = [members[i * len(members) // wanted : (i + 1) * len(members) // wanted] for i in range(wanted)]
+    cuts = [
+        members[i * len(members) // wanted : (i + 1) * len(members) // wanted]
+        for i in range(wanted)
+    ]
     return [[run for unit in cut for run in unit] for cut in cuts]
 
 
@@ -111,7 +132,13 @@ def _class(entry: Any) -> str | None:
 
 def _shape(config: dict[str, Any]) -> str:
     """What members of a pack have in common: all but seed, delivery, votes, targets, learning rate, weight decay, schedule, stopping and epochs."""
-    common = deepcopy({"data": config["data"], "network": config["model"]["network"], "optimizer": config["model"]["optimizer"]})
+    common = deepcopy(
+        {
+            "data": config["data"],
+            "network": config["model"]["network"],
+            "optimizer": config["model"]["optimizer"],
+        }
+    )
     for option in ("seed", "root", "num_workers", *class_of(config["data"]).pack_axes):  # pyright: ignore[reportAttributeAccessIssue]
         common["data"]["init_args"].pop(option, None)
     for option in ("lr", "weight_decay"):

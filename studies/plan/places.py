@@ -43,14 +43,19 @@ def with_configs_found(content: Any, path: Path) -> Any:
     """What a study's file says, with its configs where they are. They are found before studies are merged, because each names its own."""
     configs = content.get("configs") if isinstance(content, dict) else None
     if isinstance(configs, list):
-        content["configs"] = [find_file(name, path.parent) or name if isinstance(name, str) else name for name in configs]
+        content["configs"] = [
+            find_file(name, path.parent) or name if isinstance(name, str) else name
+            for name in configs
+        ]
     return content
 
 
 def check_configs(configs: list[str], path: Path) -> None:
     for name in configs:
         if not os.path.exists(name):
-            raise InputError(f"{path}: configs name {name}, which is not there: {absence(path.parent)}.")
+            raise InputError(
+                f"{path}: configs name {name}, which is not there: {absence(path.parent)}."
+            )
 
 
 def data_places(data: dict[str, Any], folder: Path) -> dict[str, str]:
@@ -60,16 +65,26 @@ def data_places(data: dict[str, Any], folder: Path) -> dict[str, str]:
     holds any. So `data.votes: votes.csv` is found beside the study, and the run is named by that word wherever it lies.
     """
     arguments = data.get("init_args") or {}
-    named = [str(arguments[option]) for option in getattr(class_of(data), "below_root", ()) if arguments.get(option)]
+    named = [
+        str(arguments[option])
+        for option in getattr(class_of(data), "below_root", ())
+        if arguments.get(option)
+    ]
 
     def holds_data(root: str) -> bool:
-        return any(os.path.exists(os.path.join(root, name)) for name in named) if named else holds_files(root)
+        return (
+            any(os.path.exists(os.path.join(root, name)) for name in named)
+            if named
+            else holds_files(root)
+        )
 
     fits = {"root": holds_data, "cache": holds_files}
     result = {}
     for option, fit in fits.items():
         written = arguments.get(option)
-        if isinstance(written, str) and (named or os.path.normpath(written) != "."):  # any folder has itself, which says nothing
+        if isinstance(written, str) and (
+            named or os.path.normpath(written) != "."
+        ):  # any folder has itself, which says nothing
             place = find(written, folder, fit)
             if place is not None and place != written:
                 result[option] = place

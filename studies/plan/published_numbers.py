@@ -20,7 +20,10 @@ def published(kind: Literal["tables", "facts"]) -> dict[str, dict[str, Any]]:
     for path in sorted(PUBLISHED.glob("*.yaml")):
         content = yaml.safe_load(path.read_text())
         paper = {name: content[name] for name in ("paper", "source", "setting")}
-        result |= {f"{path.stem}.{name}": {**paper, **entry} for name, entry in (content.get(kind) or {}).items()}
+        result |= {
+            f"{path.stem}.{name}": {**paper, **entry}
+            for name, entry in (content.get(kind) or {}).items()
+        }
     return result
 
 

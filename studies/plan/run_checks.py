@@ -14,7 +14,9 @@ def check_results(runs: Iterable[Run], source: Path) -> None:
     """Refuse options by which no run would ever have a result."""
     for run in runs:
         if why := leaves_items_out(run.config["trainer"], ("test", "predict")):
-            raise InputError(f"{source}: {why}, so that {run.name} would have no result; leave that option out.")
+            raise InputError(
+                f"{source}: {why}, so that {run.name} would have no result; leave that option out."
+            )
 
 
 def check_probes(runs: Iterable[Run], source: Path) -> None:

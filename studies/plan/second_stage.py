@@ -33,14 +33,18 @@ class Choice:
 @dataclass(frozen=True)
 class SecondStage:
     choices: dict[str, list[Choice]]  # by selection
-    runs: list[Run]  # of all selections, once every one is decided; those that are cells of a grid as well are the same objects
+    runs: list[
+        Run
+    ]  # of all selections, once every one is decided; those that are cells of a grid as well are the same objects
 
     def waiting(self, selection: str) -> str:
         """What a selection still waits for, in words; empty where it is decided."""
         missing = [name for choice in self.choices[selection] for name in choice.missing]
         if not missing:
             return ""
-        listed = ", ".join(missing[:SHOWN]) + f" and {len(missing) - SHOWN} more" * (len(missing) > SHOWN)
+        listed = ", ".join(missing[:SHOWN]) + f" and {len(missing) - SHOWN} more" * (
+            len(missing) > SHOWN
+        )
         cells = sum(choice.cells for choice in self.choices[selection])
         return f"{selection} is not decided: {len(missing)} of the {cells} runs that it is chosen from are missing ({listed})"
 
@@ -49,7 +53,9 @@ def second_stage(study: Study, first: list[Run], runs: Path) -> SecondStage:
     """Choose from what is finished of the first stage. Runs that a selection has in common with a grid learn of their place in it."""
     known = {run.name: run for run in first}
     chosen: dict[str, Run] = {}
-    choices = {name: choose(selection, study, first, runs) for name, selection in study.selections.items()}
+    choices = {
+        name: choose(selection, study, first, runs) for name, selection in study.selections.items()
+    }
     if any(choice.missing for made in choices.values() for choice in made):
         return SecondStage(choices, [])
     for name, made in choices.items():
@@ -63,7 +69,10 @@ def second_stage(study: Study, first: list[Run], runs: Path) -> SecondStage:
 
 def choose(selection: Selection, study: Study, first: list[Run], runs: Path) -> list[Choice]:
     """The winner of each combination, in the order of the YAML."""
-    places = {factor: {level: place for place, level in enumerate(levels)} for factor, levels in study.levels(selection.grid).items()}
+    places = {
+        factor: {level: place for place, level in enumerate(levels)}
+        for factor, levels in study.levels(selection.grid).items()
+    }
 
     def place(run: Run) -> tuple[int, ...]:
         return tuple(places[factor][level] for factor, level in run.factors[selection.grid].items())
@@ -72,9 +81,24 @@ def choose(selection: Selection, study: Study, first: list[Run], runs: Path) -> 
     for run in sorted((run for run in first if selection.grid in run.factors), key=place):
         levels = run.factors[selection.grid]
         if all(levels[factor] in wanted for factor, wanted in selection.where.items()):
-            combinations.setdefault(tuple(levels[factor] for factor in selection.for_each), []).append(run)
-    order = sorted(combinations, key=lambda levels: tuple(places[f][level] for f, level in zip(selection.for_each, levels, strict=True)))
-    return [_choice(selection, dict(zip(selection.for_each, levels, strict=True)), combinations[levels], runs) for levels in order]
+            combinations.setdefault(
+                tuple(levels[factor] for factor in selection.for_each), []
+            ).append(run)
+    order = sorted(
+        combinations,
+        key=lambda levels: tuple(
+            places[f][level] for f, level in zip(selection.for_each, levels, strict=True)
+        ),
+    )
+    return [
+        _choice(
+            selection,
+            dict(zip(selection.for_each, levels, strict=True)),
+            combinations[levels],
+            runs,
+        )
+        for levels in order
+    ]
 
 
 def _choice(selection: Selection, levels: dict[str, Any], cells: list[Run], runs: Path) -> Choice:
@@ -100,5 +124,7 @@ def _choice(selection: Selection, levels: dict[str, Any], cells: list[Run], runs
             diverged.append(run.name)
     if missing or not losses:
         return Choice(levels, len(cells), diverged=diverged, missing=missing)
-    winner = min((run for run in cells if run.name in losses), key=lambda run: losses[run.name])  # the first of equals
+    winner = min(
+        (run for run in cells if run.name in losses), key=lambda run: losses[run.name]
+    )  # the first of equals
     return Choice(levels, len(cells), winner, losses[winner.name], diverged)

@@ -24,7 +24,9 @@ class Checks:
             self.wrong(key, f"must have entries, of {', '.join(sorted(allowed))}")
         for name in value:
             if str(name) not in allowed:
-                self.wrong(f"{key}.{name}", f"is not an option; allowed are {', '.join(sorted(allowed))}")
+                self.wrong(
+                    f"{key}.{name}", f"is not an option; allowed are {', '.join(sorted(allowed))}"
+                )
         return value
 
     def entries(self, value: Any, key: str) -> list[tuple[str, Any]]:
@@ -40,19 +42,33 @@ class Checks:
 
     def one_of(self, value: Any, allowed: Any, key: str, kind: str = "") -> None:
         if isinstance(value, list | dict) or value not in allowed:
-            choices = ", ".join(str(choice) for choice in (sorted(allowed) if isinstance(allowed, set) else allowed))
+            choices = ", ".join(
+                str(choice) for choice in (sorted(allowed) if isinstance(allowed, set) else allowed)
+            )
             self.wrong(key, f"is {value}; it must be {kind + ': ' if kind else 'one of '}{choices}")
 
     def number(self, value: Any, key: str, least: float, most: float, whole: bool = False) -> None:
         """`most` itself is not allowed."""
-        fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool) and least <= value < most
+        fits = (
+            isinstance(value, int if whole else int | float)
+            and not isinstance(value, bool)
+            and least <= value < most
+        )
         if not fits:
-            limits = [f"of at least {least:g}"] * math.isfinite(least) + [f"below {most:g}"] * math.isfinite(most)
-            self.wrong(key, f"is {value}; it must be a {'whole ' * whole}number {' and '.join(limits)}".rstrip())
+            limits = [f"of at least {least:g}"] * math.isfinite(least) + [
+                f"below {most:g}"
+            ] * math.isfinite(most)
+            self.wrong(
+                key,
+                f"is {value}; it must be a {'whole ' * whole}number {' and '.join(limits)}".rstrip(),
+            )
 
     def unique(self, names: list[str], key: str) -> None:
         if len(set(names)) < len(names):
-            self.wrong(key, f"uses the name {max(names, key=names.count)} twice; every name must be its own")
+            self.wrong(
+                key,
+                f"uses the name {max(names, key=names.count)} twice; every name must be its own",
+            )
 
     def file_name(self, name: Any, key: str) -> None:
         if error := length_error(name):

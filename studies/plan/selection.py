@@ -22,7 +22,11 @@ from studies.plan.published_numbers import published
 from studies.plan.section_checks import Checks
 from studies.plan.study_checks import check_factors, check_number, runs_of
 
-BY = ("val_loss", "best_val_soft_nll", "final_val_soft_nll")  # metrics of results.json that know nothing of the test set
+BY = (
+    "val_loss",
+    "best_val_soft_nll",
+    "final_val_soft_nll",
+)  # metrics of results.json that know nothing of the test set
 NEEDED = {"from", "for_each", "then"}
 
 
@@ -35,7 +39,9 @@ class Selection:
     for_each: list[str]
     then: dict[str, Any]
     where: dict[str, list[Any]]
-    levels: Levels = field(repr=False)  # of the factors of its own grid: those of for_each and of then
+    levels: Levels = field(
+        repr=False
+    )  # of the factors of its own grid: those of for_each and of then
     by: str = "val_loss"
     published: str = ""
 
@@ -64,9 +70,14 @@ class SelectionReader:
         entry = dict(checks.mapping(entry, key, NEEDED | {"where", "by", "published"}))
         checks.present(entry, NEEDED, key)
         if not re.fullmatch(r"[\w-]+", name) or name in self.levels:
-            checks.wrong(key, "must be a name of its own, of letters, digits, _ and -: it is a grid like the others and names a file")
+            checks.wrong(
+                key,
+                "must be a name of its own, of letters, digits, _ and -: it is a grid like the others and names a file",
+            )
         checks.one_of(entry["from"], list(self.levels), f"{key}.from", "a grid")
-        where, left = chosen_levels(checks, entry.get("where"), self.levels[entry["from"]], f"{key}.where")
+        where, left = chosen_levels(
+            checks, entry.get("where"), self.levels[entry["from"]], f"{key}.where"
+        )
         if not isinstance(entry["for_each"], list):
             checks.wrong(f"{key}.for_each", "must be a list of factors")
         for factor in entry["for_each"]:
@@ -76,17 +87,33 @@ class SelectionReader:
         prefix = entry.get("published", "")
         if prefix and not any(fact.startswith(f"{prefix}_") for fact in published("facts")):
             checks.wrong(
-                f"{key}.published", f"is {prefix}; there are no facts in studies/published that are called {prefix}_ and the levels"
+                f"{key}.published",
+                f"is {prefix}; there are no facts in studies/published that are called {prefix}_ and the levels",
             )
-        levels = {factor: left[factor] for factor in entry["for_each"]} | {f: self.labels(f, options) for f, options in then.items()}
-        return Selection(name, entry["from"], entry["for_each"], then, where, levels, entry.get("by", BY[0]), prefix)
+        levels = {factor: left[factor] for factor in entry["for_each"]} | {
+            f: self.labels(f, options) for f, options in then.items()
+        }
+        return Selection(
+            name,
+            entry["from"],
+            entry["for_each"],
+            then,
+            where,
+            levels,
+            entry.get("by", BY[0]),
+            prefix,
+        )
 
     def _then(self, then: Any, for_each: list[str], key: str) -> dict[str, Any]:
         if not isinstance(then, dict) or not then:
-            self.checks.wrong(key, "must have factors with levels, such as seed_everything: [0, 1, 2]")
+            self.checks.wrong(
+                key, "must have factors with levels, such as seed_everything: [0, 1, 2]"
+            )
         check_factors(then, key, self.checks)
         check_number(runs_of(then), key, self.checks)
         for factor in then:
             if factor in for_each:
-                self.checks.wrong(f"{key}.{factor}", "is in for_each, too; a winner has one level of it")
+                self.checks.wrong(
+                    f"{key}.{factor}", "is in for_each, too; a winner has one level of it"
+                )
         return then

@@ -71,8 +71,12 @@ class Study:
     selections: dict[str, Selection] = field(
         default_factory=dict
     )  # further grids, whose runs depend on results: see `studies.plan.second_stage`
-    _resolved: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _placed: dict[str, dict[str, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _resolved: dict[tuple[str, ...], dict[str, Any]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _placed: dict[str, dict[str, str]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def load(cls, path: str | Path) -> "Study":
@@ -80,14 +84,27 @@ class Study:
         content = _read(path)
         if not isinstance(content, dict) or not NEEDED <= content.keys() <= KEYS:
             optional = ", ".join(sorted(KEYS - NEEDED | {"extends"}))
-            raise InputError(f"{path} must have the entries name, configs and grids, and may have {optional}.")
+            raise InputError(
+                f"{path} must have the entries name, configs and grids, and may have {optional}."
+            )
         check_study(content, Checks(path))
-        selections, levels = content.pop("selections", None) or {}, {name: _all_levels(grid) for name, grid in content["grids"].items()}
+        selections, levels = (
+            content.pop("selections", None) or {},
+            {name: _all_levels(grid) for name, grid in content["grids"].items()},
+        )
         check_configs(content["configs"], path)
-        reader = SelectionReader(Checks(path), levels, lambda factor, options: list(_levels(factor, options)))
+        reader = SelectionReader(
+            Checks(path), levels, lambda factor, options: list(_levels(factor, options))
+        )
         if not isinstance(selections, dict):
             reader.checks.wrong("selections", "must have entries, each with a name")
-        return cls(path=path, selections={str(name): reader.read(str(name), entry) for name, entry in selections.items()}, **content)
+        return cls(
+            path=path,
+            selections={
+                str(name): reader.read(str(name), entry) for name, entry in selections.items()
+            },
+            **content,
+        )
 
     @property
     def grid_names(self) -> list[str]:
@@ -95,7 +112,11 @@ class Study:
 
     def levels(self, grid: str) -> Levels:
         """The levels of every factor of a grid or selection, in the order of the YAML."""
-        return self.selections[grid].levels if grid in self.selections else _all_levels(self.grids[grid])
+        return (
+            self.selections[grid].levels
+            if grid in self.selections
+            else _all_levels(self.grids[grid])
+        )
 
     def runs(self) -> list[Run]:
         """Every distinct run of the grids, in the order of the YAML. Those of selections depend on these."""
@@ -110,13 +131,18 @@ class Study:
     def rerun_cells(self, selection: Selection, winner: Run):
         """The runs that a winning cell is run again as: name, config, and levels of the selection's own factors."""
         levels = winner.factors[selection.grid]
-        cell = {factor: {levels[factor]: _levels(factor, all_)[levels[factor]]} for factor, all_ in self.grids[selection.grid].items()}
+        cell = {
+            factor: {levels[factor]: _levels(factor, all_)[levels[factor]]}
+            for factor, all_ in self.grids[selection.grid].items()
+        }
         for name, config, factors in self._cells(selection.name, cell | selection.then):
             yield name, config, {factor: factors[factor] for factor in selection.levels}
 
     def _cells(self, grid: str, content: dict[str, Any]):
         """Expand one grid. Each level is parsed once, not once per cell; only factors that touch the same option are parsed together."""
-        fixed = [option for path in self.configs for option in ("--config", path)] + _arguments(self.options)
+        fixed = [option for path in self.configs for option in ("--config", path)] + _arguments(
+            self.options
+        )
         base = self._resolve(fixed, grid, {})
         factors = {name: _levels(name, levels) for name, levels in content.items()}
         alone = {
@@ -124,11 +150,20 @@ class Study:
             for name, levels in factors.items()
             for label, change in self._level_changes(name, levels, fixed, base, grid).items()
         }
-        touched = {name: {path for label in levels for path in alone[name, label]} for name, levels in factors.items()}
+        touched = {
+            name: {path for label in levels for path in alone[name, label]}
+            for name, levels in factors.items()
+        }
         blocks = _joined(list(factors), touched)
-        changes = {block: self._block_changes(block, factors, fixed, base, alone, grid) for block in blocks}
+        changes = {
+            block: self._block_changes(block, factors, fixed, base, alone, grid) for block in blocks
+        }
         for choice in itertools.product(*(changes[block] for block in blocks)):
-            levels = {name: label for block, labels in zip(blocks, choice, strict=True) for name, label in zip(block, labels, strict=True)}
+            levels = {
+                name: label
+                for block, labels in zip(blocks, choice, strict=True)
+                for name, label in zip(block, labels, strict=True)
+            }
             merged: dict[tuple[str, ...], Any] = {}
             for block, labels in zip(blocks, choice, strict=True):
                 merged |= changes[block][labels]
@@ -140,7 +175,16 @@ class Study:
 
     def _data_places(self, data: dict[str, Any]) -> dict[str, str]:
         """Looked for once for equal data, not once per cell."""
-        key = repr((data["class_path"], {name: value for name, value in data.get("init_args", {}).items() if isinstance(value, str)}))
+        key = repr(
+            (
+                data["class_path"],
+                {
+                    name: value
+                    for name, value in data.get("init_args", {}).items()
+                    if isinstance(value, str)
+                },
+            )
+        )
         if key not in self._placed:
             self._placed[key] = data_places(data, self.path.parent)
         return self._placed[key]
@@ -149,7 +193,9 @@ class Study:
         """What each level of a factor changes. Of a long list of numbers (seeds) two are parsed; the others go where those two went."""
 
         def parsed(label):
-            return differences(base, self._resolve(fixed + _arguments(levels[label]), grid, {name: label}))
+            return differences(
+                base, self._resolve(fixed + _arguments(levels[label]), grid, {name: label})
+            )
 
         labels = list(levels)
         numbers = [label for label in labels if type(label) is int]
@@ -166,8 +212,14 @@ class Study:
             return {(label,): alone[name, label] for label in factors[name]}
         combined = {}
         for labels in itertools.product(*(factors[name] for name in block)):
-            chosen = [option for name, label in zip(block, labels, strict=True) for option in _arguments(factors[name][label])]
-            combined[labels] = differences(base, self._resolve(fixed + chosen, grid, dict(zip(block, labels, strict=True))))
+            chosen = [
+                option
+                for name, label in zip(block, labels, strict=True)
+                for option in _arguments(factors[name][label])
+            ]
+            combined[labels] = differences(
+                base, self._resolve(fixed + chosen, grid, dict(zip(block, labels, strict=True)))
+            )
         return combined
 
     def _resolve(self, options: list[str], grid: str, levels: dict[str, Any]) -> dict[str, Any]:
@@ -177,7 +229,11 @@ class Study:
                 self._resolved[key] = resolve(options)
             return self._resolved[key]
         except OptionError as error:
-            where = f", {', '.join(f'{name} = {label}' for name, label in levels.items())}" if levels else ""
+            where = (
+                f", {', '.join(f'{name} = {label}' for name, label in levels.items())}"
+                if levels
+                else ""
+            )
             raise InputError(f"{self.path}, grid {grid}{where}: {error}") from error
 
 
@@ -189,15 +245,21 @@ def _read(path: Path) -> Any:
             contents.append(content := with_configs_found(read_plain(path), path))
         except (OSError, ValueError, yaml.YAMLError) as error:
             why = error if isinstance(error, NotPlain) else type(error).__name__
-            raise InputError(f"{path}{by} cannot be read as a study ({why}); it must be a YAML file.") from error
+            raise InputError(
+                f"{path}{by} cannot be read as a study ({why}); it must be a YAML file."
+            ) from error
         if not isinstance(content, dict) or "extends" not in content:
             return reduce(merged, reversed(contents))
         named = str(content.pop("extends"))
         result = find_file(named, path.parent)
         if result is None:
-            raise InputError(f"{named}, which {path} extends, cannot be read as a study: {absence(path.parent)}.")
+            raise InputError(
+                f"{named}, which {path} extends, cannot be read as a study: {absence(path.parent)}."
+            )
         if os.path.realpath(result) in known:
-            raise InputError(f"{path} extends {result}, which extends it in turn; one of them must stand alone.")
+            raise InputError(
+                f"{path} extends {result}, which extends it in turn; one of them must stand alone."
+            )
         known.add(os.path.realpath(result))
         path, by = Path(result), f", which {path} extends,"
 
@@ -237,7 +299,11 @@ def _label(value: Any) -> Any:
 
 def _arguments(options: dict[str, Any]) -> list[str]:
     """Options as the command line takes them."""
-    return [word for name, value in options.items() for word in (f"--{name}", value if isinstance(value, str) else json.dumps(value))]
+    return [
+        word
+        for name, value in options.items()
+        for word in (f"--{name}", value if isinstance(value, str) else json.dumps(value))
+    ]
 
 
 def _joined(names: list[str], touched: dict[str, set]) -> list[tuple[str, ...]]:

@@ -20,9 +20,7 @@ from studies.plan.cost import forward_flops, in_words, training_batches
 from studies.plan.study import Run
 
 WARM_UP = 1  # step that is not timed: kernels are chosen and memory is taken in it
-PRODUCTS = (
-    60  # Hessian-vector products of a run over its test items and those of high disagreement, about as many as were counted on CIFAR-10H
-)
+PRODUCTS = 60  # Hessian-vector products of a run over its test items and those of high disagreement, about as many as were counted on CIFAR-10H
 SUSTAINED = 1e13  # float32 operations per second at which hours of another device are told
 
 
@@ -37,13 +35,19 @@ class Calibration:
     evaluation: float  # per item
     product: float  # per item of a Hessian-vector product
     steps: int  # of all runs
-    evaluated: int  # items that all runs evaluate: after every epoch, in their tests, and in predict
+    evaluated: (
+        int  # items that all runs evaluate: after every epoch, in their tests, and in predict
+    )
     differentiated: int  # items of all Hessian-vector products of all runs
     flops: float  # of the training of all runs
 
     @property
     def hours(self) -> float:
-        return (self.steps * self.step + self.evaluated * self.evaluation + self.differentiated * self.product) / 3600
+        return (
+            self.steps * self.step
+            + self.evaluated * self.evaluation
+            + self.differentiated * self.product
+        ) / 3600
 
     @property
     def sentence(self) -> str:
@@ -59,7 +63,11 @@ def calibrate(runs: list[Run], predict: bool, steps: int = 4) -> list[Calibratio
     """Time some steps of each shape of run among these, alone on the first device that there is, as Lightning would choose it."""
     shapes: dict[str, list[Run]] = {}
     for run in runs:
-        shape = (run.config["model"]["network"], items_of(run), run.config["data"]["init_args"].get("batch_size"))
+        shape = (
+            run.config["model"]["network"],
+            items_of(run),
+            run.config["data"]["init_args"].get("batch_size"),
+        )
         shapes.setdefault(json.dumps(shape, sort_keys=True), []).append(run)
     return [_measure(members, predict, steps) for members in shapes.values()]
 
@@ -71,26 +79,45 @@ def _measure(runs: list[Run], predict: bool, steps: int) -> Calibration:
     assert data.corpus is not None
     classifier = build_classifier(config, data).to(device)
     epochs = sum(run.config["trainer"]["max_epochs"] for run in runs)
-    steps_of_all = sum(run.config["trainer"]["max_epochs"] * training_batches(run.config, len(data.rows("train"))) for run in runs)
-    callbacks = [callback for run in runs for callback in run.config["trainer"].get("callbacks") or []]
+    steps_of_all = sum(
+        run.config["trainer"]["max_epochs"] * training_batches(run.config, len(data.rows("train")))
+        for run in runs
+    )
+    callbacks = [
+        callback for run in runs for callback in run.config["trainer"].get("callbacks") or []
+    ]
     probes = [callback for callback in callbacks if issubclass(class_of(callback), HessianSpectrum)]
-    most = [callback.get("init_args", {}).get("most_items") or len(data.rows("test")) for callback in probes]
+    most = [
+        callback.get("init_args", {}).get("most_items") or len(data.rows("test"))
+        for callback in probes
+    ]
     probed = sum(min(items, len(data.rows("test"))) for items in most)
     return Calibration(
         network=type(classifier.network).__name__,
-        device=torch.cuda.get_device_name() if device.type == "cuda" else f"this CPU, {torch.get_num_threads()} thread(s)",
+        device=torch.cuda.get_device_name()
+        if device.type == "cuda"
+        else f"this CPU, {torch.get_num_threads()} thread(s)",
         runs=len(runs),
         step=_seconds(_training_step(classifier, data, device), steps, device),
-        evaluation=_seconds(_evaluation_step(classifier, data, device), steps, device) / data.batch_size,
-        product=_seconds(_hessian_step(classifier, data, device), 1, device) / data.batch_size if probed else 0.0,
+        evaluation=_seconds(_evaluation_step(classifier, data, device), steps, device)
+        / data.batch_size,
+        product=_seconds(_hessian_step(classifier, data, device), 1, device) / data.batch_size
+        if probed
+        else 0.0,
         steps=steps_of_all,
-        evaluated=epochs * len(data.rows("val")) + len(runs) * (len(data.rows("test")) + predict * len(data.annotator_probs)),
+        evaluated=epochs * len(data.rows("val"))
+        + len(runs) * (len(data.rows("test")) + predict * len(data.annotator_probs)),
         differentiated=probed * PRODUCTS // 2,  # half of the products are over the small slice
-        flops=3 * forward_flops(classifier.network, data.input_shape) * data.batch_size * steps_of_all,
+        flops=3
+        * forward_flops(classifier.network, data.input_shape)
+        * data.batch_size
+        * steps_of_all,
     )
 
 
-def _training_step(classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device) -> Callable[[], Any]:
+def _training_step(
+    classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device
+) -> Callable[[], Any]:
     inputs, targets = _batch(classifier, data, device)
     network = classifier.network.train()
     optimizer = classifier.optimizer(network.parameters())
@@ -103,7 +130,9 @@ def _training_step(classifier: AnnotatorClassifier, data: VoteDataModule, device
     return step
 
 
-def _evaluation_step(classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device) -> Callable[[], Any]:
+def _evaluation_step(
+    classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device
+) -> Callable[[], Any]:
     inputs, _ = _batch(classifier, data, device)
     network: nn.Module = classifier.network
 
@@ -115,7 +144,9 @@ def _evaluation_step(classifier: AnnotatorClassifier, data: VoteDataModule, devi
     return step
 
 
-def _hessian_step(classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device) -> Callable[[], Any]:
+def _hessian_step(
+    classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device
+) -> Callable[[], Any]:
     batch = _batch(classifier, data, device)
     classifier.eval()
     product = HessianProduct(classifier, lambda: iter([batch]))
@@ -123,7 +154,9 @@ def _hessian_step(classifier: AnnotatorClassifier, data: VoteDataModule, device:
     return lambda: product(direction)
 
 
-def _batch(classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+def _batch(
+    classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor]:
     batch = next(data.evaluation_batches(data.rows("train"), device))
     return classifier.prepared(batch.inputs), batch.targets
 

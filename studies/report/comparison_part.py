@@ -7,13 +7,22 @@ from studies.figures.representation_figures import draw_barriers, draw_similarit
 from studies.report.section import ComparisonSpec, Section
 from studies.tables.listing import Listing
 
-KINDS = {"barrier": "loss barrier", "cka": "CKA", "grad_cam": "Grad-CAM stability", "grad_cam_high": "Grad-CAM stability, high entropy"}
+KINDS = {
+    "barrier": "loss barrier",
+    "cka": "CKA",
+    "grad_cam": "Grad-CAM stability",
+    "grad_cam_high": "Grad-CAM stability, high entropy",
+}
 SEEDS = {"same": "the same", "different": "different", "all": "all"}
 
 
 def draw_comparison(kind: str, result: Comparison, section: Section) -> tuple[Figure | None, str]:
     """One of the figures, or why there is none."""
-    figure = draw_barriers(result, section.label) if kind == "barrier" else draw_similarities(result, kind, section.label)
+    figure = (
+        draw_barriers(result, section.label)
+        if kind == "barrier"
+        else draw_similarities(result, kind, section.label)
+    )
     if figure:
         return figure, ""
     if kind == "barrier":
@@ -23,7 +32,9 @@ def draw_comparison(kind: str, result: Comparison, section: Section) -> tuple[Fi
     return None, "Not drawn: it is not defined for any two runs."
 
 
-def comparison_listing(spec: ComparisonSpec, result: Comparison, section: Section, caption: list[str]) -> Listing:
+def comparison_listing(
+    spec: ComparisonSpec, result: Comparison, section: Section, caption: list[str]
+) -> Listing:
     """Every mean over pairs of runs, with how many pairs and items are behind it."""
     rows = [
         {
@@ -50,5 +61,10 @@ def comparison_listing(spec: ComparisonSpec, result: Comparison, section: Sectio
         "pairs": "pairs",
         "items": "items",
     }
-    messages = [*caption, result.probe_set, f"High entropy: from the {result.quantile:g} quantile on.", *result.notes]
+    messages = [
+        *caption,
+        result.probe_set,
+        f"High entropy: from the {result.quantile:g} quantile on.",
+        *result.notes,
+    ]
     return Listing(spec.name, f"{spec.title}: all numbers", messages, shown, rows)

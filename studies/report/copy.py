@@ -22,7 +22,14 @@ from studies.analysis.left_out import finished_line, undefined_lines
 from studies.figures.figure_style import render
 from studies.plan.study import Study
 from studies.report.files import PAGE
-from studies.report.owned_files import Owned, Owner, check_files, owned_files, replace_files, same_files
+from studies.report.owned_files import (
+    Owned,
+    Owner,
+    check_files,
+    owned_files,
+    replace_files,
+    same_files,
+)
 from studies.report.section import KINDS
 from studies.tables.captions import notices, table_caption
 from studies.tables.listing import Listing, listing_csv, listing_markdown
@@ -61,9 +68,20 @@ def check_place(study: Study, runs: Path, out: Path) -> None:
     if os.path.lexists(out) and not out.is_dir():
         raise InputError(f"{out} is a file; name a folder after --copy.")
     place, owner = out.resolve(), _owner(study)
-    of_a_run = any((out / name).exists() for name in (TRAINING, FINGERPRINT, best_checkpoint(Path()), last_checkpoint(Path())))
+    of_a_run = any(
+        (out / name).exists()
+        for name in (TRAINING, FINGERPRINT, best_checkpoint(Path()), last_checkpoint(Path()))
+    )
     is_report = place == (runs / f"{study.name}-report").resolve() or (out / PAGE).exists()
-    if what := "runs" if place == runs.resolve() else "a report" if is_report else "a run" if of_a_run else "":
+    if (
+        what := "runs"
+        if place == runs.resolve()
+        else "a report"
+        if is_report
+        else "a run"
+        if of_a_run
+        else ""
+    ):
         raise InputError(f"{out} is the folder of {what}; name a new folder after --copy.")
     owned, readme = owned_files(out, owner), out / README
     if owned is None and readme.is_file() and readme.read_text(errors="replace").startswith(MARK):
@@ -87,7 +105,9 @@ def _write(out: Path, files: Mapping[str, bytes], owner: Owner) -> Path:
             remove_partial_files(out, out / "tables", out / "figures")
             replace_files(out, files, _earlier(out, files, owner), owner)
         finally:
-            (out / LOCK).unlink(missing_ok=True)  # which would be committed; whoever waits for it sees that it is gone, and takes a new one
+            (out / LOCK).unlink(
+                missing_ok=True
+            )  # which would be committed; whoever waits for it sees that it is gone, and takes a new one
     return out / README
 
 
@@ -104,7 +124,10 @@ def _files(report: "Report", out: Path) -> dict[str, bytes]:
         if drawn.figure and not _shows_items(drawn):
             files[f"figures/{drawn.spec.name}.png"] = render(drawn.figure, "png", DPI)
     files[README] = _readme(report, out)
-    return {name: without_folders(content).encode() if isinstance(content, str) else content for name, content in files.items()}
+    return {
+        name: without_folders(content).encode() if isinstance(content, str) else content
+        for name, content in files.items()
+    }
 
 
 def without_folders(text: str) -> str:
@@ -127,10 +150,20 @@ def _readme(report: "Report", out: Path) -> str:
         parts.append(" ".join([*map(markdown_text, words), "See [claims](#claims)."]))
     message = ". ".join([finished_line(collection), *undefined_lines(report)])
     parts.append(markdown_text(f"{message}. {_versions(report)}"))
-    path, runs = _as_given(study.path), "RUNS" if report.runs.is_absolute() and not is_default(report.runs) else report.runs
-    commands = [typed_command("run", path, runs), typed_command("report", path, runs, "--copy", _as_given(out))]
-    parts.append("\n".join(["How it was produced:", "", *(f"    {command}" for command in commands)]))
-    parts += [part for listing in (*report.datasets, *report.selections) for part in _listing(listing)]
+    path, runs = (
+        _as_given(study.path),
+        "RUNS" if report.runs.is_absolute() and not is_default(report.runs) else report.runs,
+    )
+    commands = [
+        typed_command("run", path, runs),
+        typed_command("report", path, runs, "--copy", _as_given(out)),
+    ]
+    parts.append(
+        "\n".join(["How it was produced:", "", *(f"    {command}" for command in commands)])
+    )
+    parts += [
+        part for listing in (*report.datasets, *report.selections) for part in _listing(listing)
+    ]
     for table in report.tables:
         body = to_markdown(table, section).split("\n\n", 2)[2].strip()
         message = markdown_text(" ".join(table_caption(table, section)))
@@ -150,21 +183,29 @@ def _readme(report: "Report", out: Path) -> str:
 
 def _listing(listing: Listing) -> list[str]:
     body = listing_markdown(listing, heading=False).strip()
-    return [f"## {markdown_text(listing.title)}", body, f"As CSV: [{listing.name}.csv](tables/{listing.name}.csv)."]
+    return [
+        f"## {markdown_text(listing.title)}",
+        body,
+        f"As CSV: [{listing.name}.csv](tables/{listing.name}.csv).",
+    ]
 
 
 def _figure(drawn: "RenderedFigure") -> list[str]:
     title = markdown_text(drawn.spec.title)
     parts = [f"## {title}"]
     if drawn.figure and _shows_items(drawn):
-        parts.append("Left out of this copy, because it shows items of the dataset; the report has it.")
+        parts.append(
+            "Left out of this copy, because it shows items of the dataset; the report has it."
+        )
     elif drawn.figure:
         parts.append(f"![{title}](figures/{drawn.spec.name}.png)")
     parts.append(markdown_text(" ".join(drawn.caption)))
     for listing in drawn.listings:
         if listing.inline:
             parts.append(listing_markdown(listing, heading=False).split("\n\n", 1)[1].strip())
-        parts.append(f"{markdown_text(listing.title)}: [md](tables/{listing.name}.md), [csv](tables/{listing.name}.csv).")
+        parts.append(
+            f"{markdown_text(listing.title)}: [md](tables/{listing.name}.md), [csv](tables/{listing.name}.csv)."
+        )
     return parts
 
 
@@ -173,8 +214,14 @@ def _shows_items(drawn: "RenderedFigure") -> bool:
 
 
 def _versions(report: "Report") -> str:
-    result = {json.dumps(record.results.get("versions", {})) for record in report.collection.finished.values()}
-    listed = [", ".join(f"{name} {number}" for name, number in json.loads(text).items()) for text in sorted(result)]
+    result = {
+        json.dumps(record.results.get("versions", {}))
+        for record in report.collection.finished.values()
+    }
+    listed = [
+        ", ".join(f"{name} {number}" for name, number in json.loads(text).items())
+        for text in sorted(result)
+    ]
     return f"Versions: {'; and in other runs: '.join(listed)}." if listed else ""
 
 

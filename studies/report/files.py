@@ -49,7 +49,11 @@ def _files(report: "Report") -> dict[str, bytes]:
         for suffix, content in (("md", to_markdown), ("csv", to_csv), ("tex", to_tex)):
             files[f"tables/{table.spec.name}.{suffix}"] = content(table, report.section).encode()
     for listing in report.listings:
-        for suffix, content in (("md", listing_markdown), ("csv", listing_csv), ("tex", listing_tex)):
+        for suffix, content in (
+            ("md", listing_markdown),
+            ("csv", listing_csv),
+            ("tex", listing_tex),
+        ):
             files[f"tables/{listing.name}.{suffix}"] = content(listing).encode()
     for drawn in report.figures:
         if drawn.figure:
@@ -65,5 +69,9 @@ def _of_an_earlier_version(report: "Report", out: Path, files: dict[str, bytes])
     if path.is_symlink() or not path.is_file() or mark not in path.read_text(errors="replace"):
         return {}
     runs = {run.name for run in report.collection.planned}
-    logs = [log for log in (out / LOG).rglob("events.out.tfevents.*") if log.parent == out / LOG or log.parent.name in runs]
+    logs = [
+        log
+        for log in (out / LOG).rglob("events.out.tfevents.*")
+        if log.parent == out / LOG or log.parent.name in runs
+    ]
     return dict.fromkeys([*files, *(log.relative_to(out).as_posix() for log in logs)])

@@ -43,18 +43,31 @@ def page(report: "Report") -> str:
     title = html.escape(study.title or study.name)
     finished, missing = len(collection.finished), collection.missing
     records = list(collection.finished.values())
-    parts = [f"<h1>{title}</h1>", *(f'<p class="notice">{html.escape(text)}</p>' for text in notices(records, report.section.scale))]
+    parts = [
+        f"<h1>{title}</h1>",
+        *(
+            f'<p class="notice">{html.escape(text)}</p>'
+            for text in notices(records, report.section.scale)
+        ),
+    ]
     parts.append(
         f"<p>Study <code>{html.escape(study.name)}</code>: {finished} of {len(collection.planned)} runs finished, {len(missing)} missing.</p>"
     )
     if missing:
-        parts.append(_details(f"Missing runs ({len(missing)})", "\n".join(f"{name}: {cause}" for name, cause in missing.items())))
+        parts.append(
+            _details(
+                f"Missing runs ({len(missing)})",
+                "\n".join(f"{name}: {cause}" for name, cause in missing.items()),
+            )
+        )
     parts += [f"<p>{html.escape(line)}.</p>" for line in undefined_lines(report)]
     if report.section.comment:
         parts.append(f"<p>{html.escape(report.section.comment)}</p>")
     parts += map(_listing_section, (*report.datasets, *report.selections))
     for table in report.tables:
-        parts.append(f"<section><h2>{html.escape(table.spec.title)}</h2>{to_html(table, report.section)}")
+        parts.append(
+            f"<section><h2>{html.escape(table.spec.title)}</h2>{to_html(table, report.section)}"
+        )
         files = f"Files: tables/{table.spec.name}.md, .csv and .tex."
         parts.append(_caption([*table_caption(table, report.section), files]) + "</section>")
     parts += map(_listing_section, report.changes)
@@ -62,7 +75,9 @@ def page(report: "Report") -> str:
         parts += _figure(drawn)
     if claims := report.claims_listing:
         summary = f"<p><strong>{html.escape(summary_line(report.claims))}</strong></p>"
-        parts.append(f"<section><h2>{html.escape(claims.title)}</h2>{summary}{_listing(claims)}</section>")
+        parts.append(
+            f"<section><h2>{html.escape(claims.title)}</h2>{summary}{_listing(claims)}</section>"
+        )
     if noted := notes_of_runs(collection):
         summary = f"Notes of runs ({len(noted)}): what could not be measured or drawn, and what else a reader must know"
         parts += ["<h2>Notes</h2>", _details(summary, "\n".join(noted))]
@@ -70,12 +85,20 @@ def page(report: "Report") -> str:
         "<h2>What produced this</h2>",
         _versions(collection),
         _details(
-            f"The study: {study.path}", study.path.read_text() if study.path.is_file() else "(the file is no longer there)", is_open=True
+            f"The study: {study.path}",
+            study.path.read_text() if study.path.is_file() else "(the file is no longer there)",
+            is_open=True,
         ),
-        _details("Resolved options that all runs have in common", _dump(common_options(collection))),
+        _details(
+            "Resolved options that all runs have in common", _dump(common_options(collection))
+        ),
     ]
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title><style>{STYLE}</style>'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(parts) + "\n</body></html>\n"
+    return (
+        f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n'
+        + "\n".join(parts)
+        + "\n</body></html>\n"
+    )
 
 
 def _figure(drawn: "RenderedFigure") -> list[str]:
@@ -83,7 +106,9 @@ def _figure(drawn: "RenderedFigure") -> list[str]:
     if drawn.figure:
         data = base64.b64encode(drawn.svg).decode()
         width = round(drawn.figure.get_figwidth() * 115)
-        parts.append(f'<img alt="{html.escape(drawn.spec.title)}" width="{width}" src="data:image/svg+xml;base64,{data}">')
+        parts.append(
+            f'<img alt="{html.escape(drawn.spec.title)}" width="{width}" src="data:image/svg+xml;base64,{data}">'
+        )
     parts.append(f"<figcaption>{_caption(drawn.caption)}</figcaption></figure>")
     for listing in drawn.listings:
         summary = f"<summary>{html.escape(listing.title)}</summary>"
@@ -96,39 +121,59 @@ def _listing_section(listing: Listing) -> str:
 
 
 def _listing(listing: Listing) -> str:
-    return listing_html(listing) + _caption([*listing.caption, f"Files: tables/{listing.name}.md, .csv and .tex."])
+    return listing_html(listing) + _caption(
+        [*listing.caption, f"Files: tables/{listing.name}.md, .csv and .tex."]
+    )
 
 
 def notes_of_runs(collection: Collection) -> list[str]:
     """What the results of the finished runs say beside their numbers: each sentence once, with how many runs say it."""
     kept = (record.results.get("notes") for record in collection.finished.values())
-    result = Counter(note for notes in kept if isinstance(notes, list) for note in notes if isinstance(note, str))
+    result = Counter(
+        note for notes in kept if isinstance(notes, list) for note in notes if isinstance(note, str)
+    )
     return [f"{runs} run{'s' * (runs > 1)}: {note}" for note, runs in result.items()]
 
 
 def common_options(collection: Collection) -> dict[str, Any]:
     """The resolved options that are the same in every planned run, by their dotted names."""
-    first, *others = ({path: json.dumps(v, default=str) for path, v in leaves(run.config).items()} for run in collection.planned)
+    first, *others = (
+        {path: json.dumps(v, default=str) for path, v in leaves(run.config).items()}
+        for run in collection.planned
+    )
     shared = set(first.items()).intersection(*(other.items() for other in others))
-    return {".".join(path): json.loads(value) for path, value in first.items() if (path, value) in shared}
+    return {
+        ".".join(path): json.loads(value)
+        for path, value in first.items()
+        if (path, value) in shared
+    }
 
 
 def _versions(collection: Collection) -> str:
     """One line where all runs agree, and plain words where they do not."""
-    result = Counter(json.dumps(record.results.get("versions", {})) for record in collection.finished.values())
+    result = Counter(
+        json.dumps(record.results.get("versions", {})) for record in collection.finished.values()
+    )
     if not result:
         return "<p>No run is finished, so there are no versions to name.</p>"
-    lines = [f"{', '.join(f'{name} {number}' for name, number in json.loads(text).items()) or 'not recorded'}" for text in result]
+    lines = [
+        f"{', '.join(f'{name} {number}' for name, number in json.loads(text).items()) or 'not recorded'}"
+        for text in result
+    ]
     if len(lines) == 1:
         return f"<p>Versions, the same in all runs: {html.escape(lines[0])}.</p>"
     listed = "".join(
-        f"<li>{runs} run{'s' * (runs > 1)}: {html.escape(line)}</li>" for line, runs in zip(lines, result.values(), strict=True)
+        f"<li>{runs} run{'s' * (runs > 1)}: {html.escape(line)}</li>"
+        for line, runs in zip(lines, result.values(), strict=True)
     )
     return f'<p class="notice">Versions DIFFER between runs:</p><ul>{listed}</ul>'
 
 
 def _caption(sentences: list[str]) -> str:
-    marked = (f"<b>{html.escape(s)}</b>" if s.startswith(("SIMULATED", "REDUCED")) else html.escape(s) for s in sentences)
+    marked = (
+        f"<b>{html.escape(s)}</b>" if s.startswith(("SIMULATED", "REDUCED")) else html.escape(s)
+        for s in sentences
+    )
     return f'<p class="caption">{" ".join(marked)}</p>'
 
 

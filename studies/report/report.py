@@ -117,12 +117,22 @@ class Report:
     @property
     def claims_listing(self) -> Listing | None:
         records = list(self.collection.finished.values())
-        return claims_listing(self.claims, notices(records, self.section.scale)) if self.claims else None
+        return (
+            claims_listing(self.claims, notices(records, self.section.scale))
+            if self.claims
+            else None
+        )
 
     @property
     def listings(self) -> list[Listing]:
         of_figures = [listing for drawn in self.figures for listing in drawn.listings]
-        return self.datasets + self.selections + self.changes + of_figures + ([self.claims_listing] if self.claims_listing else [])
+        return (
+            self.datasets
+            + self.selections
+            + self.changes
+            + of_figures
+            + ([self.claims_listing] if self.claims_listing else [])
+        )
 
 
 def write_report(study: Study, runs: Path, out: Path) -> Path:
@@ -139,25 +149,42 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
     collection = Collection.of(study, runs)
     check_data((record.config, record.folder) for record in collection.finished.values())
     section = read_section(study, collection)
-    tables = [build_table(spec, collection.records(spec.grid), study.paired) for spec in section.tables]
+    tables = [
+        build_table(spec, collection.records(spec.grid), study.paired) for spec in section.tables
+    ]
     data = DataOfRuns()
-    datasets = [dataset_listing(spec, collection.records(spec.grid), section, data) for spec in section.datasets]
-    changes = [changes_listing(spec, collection.records(spec.grid), section, study.paired) for spec in section.changes]
-    changes += [mode_shift_listing(spec, collection.records(spec.grid), section, study.paired, data) for spec in section.mode_shifts]
+    datasets = [
+        dataset_listing(spec, collection.records(spec.grid), section, data)
+        for spec in section.datasets
+    ]
+    changes = [
+        changes_listing(spec, collection.records(spec.grid), section, study.paired)
+        for spec in section.changes
+    ]
+    changes += [
+        mode_shift_listing(spec, collection.records(spec.grid), section, study.paired, data)
+        for spec in section.mode_shifts
+    ]
     errors: dict[str, TargetError] = {}
     figures = []
     for spec in section.figures:
         records = collection.records(spec.grid)
         if spec.kind == "target_error":
             errors[spec.name] = target_errors(spec, records, study.paired)
-        figures.append(drawn_figure(spec, records, section, study.paired, errors.get(spec.name), data))
+        figures.append(
+            drawn_figure(spec, records, section, study.paired, errors.get(spec.name), data)
+        )
     comparisons: dict[str, Comparison | str] = {}
     for spec in section.comparisons:
         records = collection.records(spec.grid)
         comparisons[spec.name], notes = compared(spec, records, runs, out)
-        figures += drawn_comparison(spec, comparisons[spec.name], notes, spec.select(records), section)
+        figures += drawn_comparison(
+            spec, comparisons[spec.name], notes, spec.select(records), section
+        )
     measured = Measured(collection, study.paired, errors, comparisons, section.label)
     claims = [judge(claim, measured) for claim in section.claims]
     message = notices(list(collection.finished.values()), section.scale)
     selections = selection_listings(study, collection.stage, section, message)
-    return Report(study, section, collection, tables, figures, claims, datasets, changes, selections, runs)
+    return Report(
+        study, section, collection, tables, figures, claims, datasets, changes, selections, runs
+    )

@@ -14,7 +14,9 @@ class Kind:
 
     needed: frozenset[str]
     optional: frozenset[str] = frozenset()
-    shows_items: bool = False  # pictures or texts of a dataset, whose licence may not let them be copied
+    shows_items: bool = (
+        False  # pictures or texts of a dataset, whose licence may not let them be copied
+    )
 
 
 def _kind(*needed: str, optional: tuple[str, ...] = (), shows_items: bool = False) -> Kind:
@@ -26,7 +28,9 @@ KINDS = {
     "lines": _kind("metric", "x", "lines"),
     "curves": _kind("rows"),
     "history": _kind("metric", "lines", optional=("panels",)),
-    "target_error": _kind("rows", "reference", optional=("panels", "distance", "items", "quantile", "bins")),
+    "target_error": _kind(
+        "rows", "reference", optional=("panels", "distance", "items", "quantile", "bins")
+    ),
     "data_map": _kind("panels", optional=("last",)),
     "entropy_histogram": _kind("panels", optional=("bins",)),
     "examples": _kind("rows", optional=("panels", "choose", "number"), shows_items=True),
@@ -42,12 +46,18 @@ class Part:
     grid: str = ""
     where: dict[str, list] = field(default_factory=dict)
     rows: str = ""
-    levels: dict[str, list] = field(default_factory=dict, repr=False)  # of every factor, after `where`
+    levels: dict[str, list] = field(
+        default_factory=dict, repr=False
+    )  # of every factor, after `where`
     planned_units: int = 1  # how many seeds a mean has when all runs are finished
     published: Any = ""  # of a table an entry of `tables` in studies/published; of a figure one of `facts`; of a comparison these by kind
 
     def select(self, records: list[Record]) -> list[Record]:
-        return [r for r in records if all(r.factors[factor] in levels for factor, levels in self.where.items())]
+        return [
+            r
+            for r in records
+            if all(r.factors[factor] in levels for factor, levels in self.where.items())
+        ]
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,11 @@ class TableSpec(Part):
     def blocks(self) -> list[list[Any]]:
         """The rows that are compared with each other: all of them, or those of one group, which are pairs (group, row)."""
         rows = self.levels[self.rows]
-        return [[(group, row) for row in rows] for group in self.levels[self.groups]] if self.groups else [rows]
+        return (
+            [[(group, row) for row in rows] for group in self.levels[self.groups]]
+            if self.groups
+            else [rows]
+        )
 
     def in_row(self, row: Any) -> dict[str, Any]:
         """The levels that a row is restricted to."""

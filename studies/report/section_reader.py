@@ -14,11 +14,36 @@ from studies.plan.published_numbers import published
 from studies.plan.section_checks import Checks
 from studies.plan.study import Study
 from studies.report.comparison_part import KINDS as COMPARED
-from studies.report.section import KINDS, ChangesSpec, ComparisonSpec, DatasetsSpec, FigureSpec, ModeShiftSpec, Part, Section, TableSpec
+from studies.report.section import (
+    KINDS,
+    ChangesSpec,
+    ComparisonSpec,
+    DatasetsSpec,
+    FigureSpec,
+    ModeShiftSpec,
+    Part,
+    Section,
+    TableSpec,
+)
 from studies.tables.measures import MEASURES
 
-CHOICES = {"test": ("wilcoxon", "t"), "alternative": ("two-sided", "less", "greater"), "family": ("holm",)}
-KEYS = {"scale", "labels", "comment", "datasets", "tables", "changes", "mode_shifts", "figures", "comparisons", "claims"}
+CHOICES = {
+    "test": ("wilcoxon", "t"),
+    "alternative": ("two-sided", "less", "greater"),
+    "family": ("holm",),
+}
+KEYS = {
+    "scale",
+    "labels",
+    "comment",
+    "datasets",
+    "tables",
+    "changes",
+    "mode_shifts",
+    "figures",
+    "comparisons",
+    "claims",
+}
 INTERNAL = {"levels", "planned_units", "published_entry"}  # of specs, not of the YAML
 
 
@@ -30,52 +55,108 @@ def read_section(study: Study, collection: Collection) -> Section:
 class _Reader:
     def __init__(self, study: Study, collection: Collection):
         self.study, self.collection, self.checks = study, collection, Checks(study.path)
-        self.metrics = {*MEASURES, *(name for record in collection.finished.values() for name in record.metrics)}
+        self.metrics = {
+            *MEASURES,
+            *(name for record in collection.finished.values() for name in record.metrics),
+        }
 
     def section(self) -> Section:
         checks = self.checks
         content = checks.mapping(self.study.report or {}, "report", KEYS)
-        datasets = [self._datasets(entry, key) for key, entry in checks.entries(content.get("datasets"), "report.datasets")]
-        tables = [self._table(entry, key) for key, entry in checks.entries(content.get("tables"), "report.tables")]
-        changes = [self._changes(entry, key) for key, entry in checks.entries(content.get("changes"), "report.changes")]
-        shifts = [self._mode_shift(entry, key) for key, entry in checks.entries(content.get("mode_shifts"), "report.mode_shifts")]
-        figures = [self._figure(entry, key) for key, entry in checks.entries(content.get("figures"), "report.figures")]
-        compared = [self._comparison(entry, key) for key, entry in checks.entries(content.get("comparisons"), "report.comparisons")]
+        datasets = [
+            self._datasets(entry, key)
+            for key, entry in checks.entries(content.get("datasets"), "report.datasets")
+        ]
+        tables = [
+            self._table(entry, key)
+            for key, entry in checks.entries(content.get("tables"), "report.tables")
+        ]
+        changes = [
+            self._changes(entry, key)
+            for key, entry in checks.entries(content.get("changes"), "report.changes")
+        ]
+        shifts = [
+            self._mode_shift(entry, key)
+            for key, entry in checks.entries(content.get("mode_shifts"), "report.mode_shifts")
+        ]
+        figures = [
+            self._figure(entry, key)
+            for key, entry in checks.entries(content.get("figures"), "report.figures")
+        ]
+        compared = [
+            self._comparison(entry, key)
+            for key, entry in checks.entries(content.get("comparisons"), "report.comparisons")
+        ]
         for key, parts in (("tables", tables), ("figures", figures), ("comparisons", compared)):
             checks.unique([part.name for part in parts], f"report.{key}")
         reader = ClaimReader(self.study, self.collection, checks, self.metrics, figures, compared)
-        claims = [reader.claim(entry, key) for key, entry in checks.entries(content.get("claims"), "report.claims")]
+        claims = [
+            reader.claim(entry, key)
+            for key, entry in checks.entries(content.get("claims"), "report.claims")
+        ]
         checks.unique([claim.id for claim in claims], "report.claims")
-        files = [part.name for part in (*datasets, *tables, *changes, *shifts, *compared)] + ["claims"] * bool(claims)
-        files += [f"{spec.name}-{what}" for spec in figures if spec.kind == "target_error" for what in ("spearman", "bins")]
+        files = [part.name for part in (*datasets, *tables, *changes, *shifts, *compared)] + [
+            "claims"
+        ] * bool(claims)
+        files += [
+            f"{spec.name}-{what}"
+            for spec in figures
+            if spec.kind == "target_error"
+            for what in ("spearman", "bins")
+        ]
         files += [f"{spec.name}-maps" for spec in figures if spec.kind == "data_map"]
         files += [f"{name}-options" for name in self.study.selections]
         checks.unique(files, "report")
-        known = {str(level) for grid in self.study.grid_names for levels in self.collection.levels(grid).values() for level in levels}
+        known = {
+            str(level)
+            for grid in self.study.grid_names
+            for levels in self.collection.levels(grid).values()
+            for level in levels
+        }
         labels = checks.mapping(content.get("labels") or {}, "report.labels", known)
         scale, comment = (str(content.get(key) or "") for key in ("scale", "comment"))
-        return Section(tables, figures, compared, claims, scale, comment, labels, datasets, changes, shifts)
+        return Section(
+            tables, figures, compared, claims, scale, comment, labels, datasets, changes, shifts
+        )
 
     def _table(self, entry: Any, key: str) -> TableSpec:
         entry, checks = self._part(entry, key, TableSpec, {"rows", "columns"}), self.checks
         if isinstance(entry["columns"], str):
-            checks.one_of(entry["columns"], entry["levels"], f"{key}.columns", "a list of metrics or a factor of the grid")
+            checks.one_of(
+                entry["columns"],
+                entry["levels"],
+                f"{key}.columns",
+                "a list of metrics or a factor of the grid",
+            )
             if "metric" not in entry:
-                checks.wrong(f"{key}.metric", "is missing; a table whose columns are a factor shows one metric")
+                checks.wrong(
+                    f"{key}.metric",
+                    "is missing; a table whose columns are a factor shows one metric",
+                )
             checks.one_of(entry["metric"], self.metrics, f"{key}.metric", "a metric")
         elif "metric" in entry:
             checks.wrong(f"{key}.metric", "is only for a table whose columns are a factor")
         else:
-            self._metrics(entry["columns"], f"{key}.columns", "must be a list of metrics or a factor of the grid")
+            self._metrics(
+                entry["columns"],
+                f"{key}.columns",
+                "must be a list of metrics or a factor of the grid",
+            )
         for name, allowed in CHOICES.items():
             if name in entry:
                 checks.one_of(entry[name], allowed, f"{key}.{name}")
                 if "reference" not in entry:
-                    checks.wrong(f"{key}.{name}", "needs a reference, the row that the others are tested against")
+                    checks.wrong(
+                        f"{key}.{name}",
+                        "needs a reference, the row that the others are tested against",
+                    )
         spec = TableSpec(**self._with_published(entry, key))
         shown = [spec.rows, spec.groups] + [spec.columns] * spec.pivot
         if len(set(shown)) < len(shown):
-            checks.wrong(key, f"shows {max(shown, key=shown.count)} twice; rows, groups and columns must be different factors")
+            checks.wrong(
+                key,
+                f"shows {max(shown, key=shown.count)} twice; rows, groups and columns must be different factors",
+            )
         self._nothing_left_over(spec, set(shown), key)
         return spec
 
@@ -86,18 +167,33 @@ class _Reader:
         return spec
 
     def _changes(self, entry: Any, key: str) -> ChangesSpec:
-        entry, checks = self._part(entry, key, ChangesSpec, {"groups", "rows", "level", "reference", "columns"}), self.checks
+        entry, checks = (
+            self._part(
+                entry, key, ChangesSpec, {"groups", "rows", "level", "reference", "columns"}
+            ),
+            self.checks,
+        )
         self._metrics(entry["columns"], f"{key}.columns", "must be a list of metrics")
-        checks.one_of(entry["level"], entry["levels"][entry["rows"]], f"{key}.level", f"a level of {entry['rows']}")
+        checks.one_of(
+            entry["level"],
+            entry["levels"][entry["rows"]],
+            f"{key}.level",
+            f"a level of {entry['rows']}",
+        )
         if entry["level"] == entry["reference"]:
-            checks.wrong(f"{key}.level", f"is {entry['level']}, as is reference; a change is between two levels")
+            checks.wrong(
+                f"{key}.level",
+                f"is {entry['level']}, as is reference; a change is between two levels",
+            )
         entry["where"] = {**entry["where"], entry["rows"]: [entry["reference"], entry["level"]]}
         spec = ChangesSpec(**self._with_published(entry, key))
         self._nothing_left_over(spec, {spec.rows, spec.groups}, key)
         return spec
 
     def _mode_shift(self, entry: Any, key: str) -> ModeShiftSpec:
-        spec = ModeShiftSpec(**self._part(entry, key, ModeShiftSpec, {"groups", "rows", "reference"}))
+        spec = ModeShiftSpec(
+            **self._part(entry, key, ModeShiftSpec, {"groups", "rows", "reference"})
+        )
         self._nothing_left_over(spec, {spec.rows, spec.groups}, key)
         return spec
 
@@ -115,7 +211,10 @@ class _Reader:
             if levels and all(levels[name] in chosen for name, chosen in part.where.items()):
                 items = result.setdefault(levels[factor], items_of(run))
                 if items != items_of(run):
-                    self.checks.wrong(key, f"is {factor}, but runs at its level {levels[factor]} differ in their data; choose with where")
+                    self.checks.wrong(
+                        key,
+                        f"is {factor}, but runs at its level {levels[factor]} differ in their data; choose with where",
+                    )
 
     def _figure(self, entry: Any, key: str) -> FigureSpec:
         entry, checks = self._part(entry, key, FigureSpec, {"kind"}), self.checks
@@ -140,9 +239,17 @@ class _Reader:
             entry.setdefault("bins", 20)
         spec = FigureSpec(**entry)
         shown = [factor for factor in (spec.rows, spec.x, spec.lines, spec.panels) if factor]
-        if spec.x and not all(isinstance(level, int | float) and not isinstance(level, bool) for level in spec.levels[spec.x]):
-            checks.wrong(f"{key}.x", f"is {spec.x}, whose levels are not all numbers; leave the others out with where")
-        if spec.kind == "entropy_histogram":  # of votes, which do not depend on how they are delivered
+        if spec.x and not all(
+            isinstance(level, int | float) and not isinstance(level, bool)
+            for level in spec.levels[spec.x]
+        ):
+            checks.wrong(
+                f"{key}.x",
+                f"is {spec.x}, whose levels are not all numbers; leave the others out with where",
+            )
+        if (
+            spec.kind == "entropy_histogram"
+        ):  # of votes, which do not depend on how they are delivered
             self._one_dataset_each(spec, spec.panels, f"{key}.panels")
         else:
             self._nothing_left_over(spec, set(shown), key)
@@ -153,8 +260,13 @@ class _Reader:
     def _figure_metric(self, entry: dict[str, Any], key: str) -> None:
         metric = entry["metric"]
         if entry["kind"] == "history":  # its columns are those of the runs' history.json
-            if not metric or not all(isinstance(one, str) for one in (metric if isinstance(metric, list) else [metric])):
-                self.checks.wrong(key, f"is {metric}; it must be a column of history.json, such as val/soft_nll, or a list of columns")
+            if not metric or not all(
+                isinstance(one, str) for one in (metric if isinstance(metric, list) else [metric])
+            ):
+                self.checks.wrong(
+                    key,
+                    f"is {metric}; it must be a column of history.json, such as val/soft_nll, or a list of columns",
+                )
             return
         if metric == []:
             self.checks.wrong(key, "is an empty list; it must name at least one metric")
@@ -165,15 +277,22 @@ class _Reader:
         """Only a target made from few votes has an error."""
         for run in self.collection.planned:
             levels = run.factors.get(spec.grid)
-            shown = levels and all(levels[factor] in chosen for factor, chosen in spec.where.items())
+            shown = levels and all(
+                levels[factor] in chosen for factor, chosen in spec.where.items()
+            )
             if shown and run.config["data"]["init_args"].get("votes_per_item") is None:
-                self.checks.wrong(key, f"shows {run.name}, which trains on all votes, so that its targets have no error; see where")
+                self.checks.wrong(
+                    key,
+                    f"shows {run.name}, which trains on all votes, so that its targets have no error; see where",
+                )
 
     def _comparison(self, entry: Any, key: str) -> ComparisonSpec:
         entry = self._part(entry, key, ComparisonSpec, {"rows"})
         self.checks.number(entry.get("points", 3), f"{key}.points", 3, math.inf, whole=True)
         self.checks.number(entry.get("quantile", 0), f"{key}.quantile", 0, 1)
-        for kind, fact in self.checks.mapping(entry.get("published", {}), f"{key}.published", set(COMPARED)).items():
+        for kind, fact in self.checks.mapping(
+            entry.get("published", {}), f"{key}.published", set(COMPARED)
+        ).items():
             self.checks.one_of(fact, published("facts"), f"{key}.published.{kind}")
         spec = ComparisonSpec(**entry)
         self._nothing_left_over(spec, {spec.rows}, key)
@@ -185,17 +304,26 @@ class _Reader:
         entry = dict(checks.mapping(entry, key, {f.name for f in fields(kind)} - INTERNAL))
         checks.present(entry, {"name", *needed}, key)
         if not re.fullmatch(r"[\w-]+", str(entry["name"])):
-            checks.wrong(f"{key}.name", f"is {entry['name']}; it names files, so it must be letters, digits, _ and -")
+            checks.wrong(
+                f"{key}.name",
+                f"is {entry['name']}; it names files, so it must be letters, digits, _ and -",
+            )
         grid = entry.setdefault("grid", next(iter(self.study.grids)))
         checks.one_of(grid, self.study.grid_names, f"{key}.grid")
         levels = self.collection.levels(grid)
-        entry["where"], entry["levels"] = chosen_levels(checks, entry.get("where"), levels, f"{key}.where")
-        entry["planned_units"] = math.prod(len(entry["levels"][factor]) for factor in self.study.paired if factor in levels)
+        entry["where"], entry["levels"] = chosen_levels(
+            checks, entry.get("where"), levels, f"{key}.where"
+        )
+        entry["planned_units"] = math.prod(
+            len(entry["levels"][factor]) for factor in self.study.paired if factor in levels
+        )
         for factor in entry.keys() & {"rows", "x", "lines", "panels", "groups"}:
             checks.one_of(entry[factor], levels, f"{key}.{factor}", f"a factor of the grid {grid}")
         if "reference" in entry and "rows" in entry:
             rows = entry["rows"]
-            checks.one_of(entry["reference"], entry["levels"][rows], f"{key}.reference", f"a level of {rows}")
+            checks.one_of(
+                entry["reference"], entry["levels"][rows], f"{key}.reference", f"a level of {rows}"
+            )
         return {"title": entry["name"], **entry, "name": str(entry["name"])}
 
     def _nothing_left_over(self, part: Part, shown: set[str], key: str) -> None:
@@ -209,8 +337,15 @@ class _Reader:
         self.checks.one_of(name, published("tables"), key)
         result = published("tables")[name]
         if result.get("metric") != entry.get("metric"):
-            has = f"its columns are levels, of the metric {result['metric']}" if "metric" in result else "its columns are metrics"
+            has = (
+                f"its columns are levels, of the metric {result['metric']}"
+                if "metric" in result
+                else "its columns are metrics"
+            )
             self.checks.wrong(key, f"is {name}, which does not fit this table: {has}")
         if ("groups" in result) != ("groups" in entry):
-            self.checks.wrong(key, f"is {name}, which does not fit this table: it has {'' if 'groups' in result else 'no '}groups")
+            self.checks.wrong(
+                key,
+                f"is {name}, which does not fit this table: it has {'' if 'groups' in result else 'no '}groups",
+            )
         return {**entry, "published_entry": result}

@@ -19,8 +19,16 @@ def log_report(report: "Report", folder: Path) -> dict[str, Path]:
                 writer.add_figure(f"report/{drawn.spec.name}", drawn.figure, close=False)
         for record in report.collection.finished.values():
             factors = {name: _plain(level) for name, level in record.factors.items()}
-            writer.add_hparams(factors, {f"hparams/{name}": value for name, value in record.metrics.items()}, run_name=record.run)
-    return {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+            writer.add_hparams(
+                factors,
+                {f"hparams/{name}": value for name, value in record.metrics.items()},
+                run_name=record.run,
+            )
+    return {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def _plain(level: Any) -> Any:

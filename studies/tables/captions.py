@@ -22,8 +22,12 @@ def notices(records: list[Record], scale: str) -> list[str]:
     result = []
     if simulated:
         datasets = ", ".join(sorted({str(r.results.get("dataset")) for r in simulated}))
-        share = "" if len(simulated) == len(records) else f" in {len(simulated)} of {len(records)} runs"
-        result.append(f"SIMULATED annotators{share} ({datasets}): the votes were drawn by a program, not given by people.")
+        share = (
+            "" if len(simulated) == len(records) else f" in {len(simulated)} of {len(records)} runs"
+        )
+        result.append(
+            f"SIMULATED annotators{share} ({datasets}): the votes were drawn by a program, not given by people."
+        )
     if scale:
         result.append(f"REDUCED scale: {_sentence(scale)}")
     embedders = sorted({name for r in records if (name := r.results.get("embedder"))})
@@ -39,7 +43,13 @@ def simulated_mark(records: list[Record]) -> str:
     ''
     """
     marks = [bool(r.results.get("simulated_annotators")) for r in records]
-    return "" if not any(marks) else "SIMULATED annotators" if all(marks) else "partly SIMULATED annotators"
+    return (
+        ""
+        if not any(marks)
+        else "SIMULATED annotators"
+        if all(marks)
+        else "partly SIMULATED annotators"
+    )
 
 
 def seeds_of(numbers: set[int]) -> str:
@@ -56,16 +66,28 @@ def table_caption(table: Table, section: Section) -> list[str]:
     cells = list(table.cells.values())
     messages = notices(table.records, section.scale)
     numbers = {cell.summary.n if cell.summary else 0 for cell in cells}
-    planned = f" (of {table.spec.planned_units} planned)" if min(numbers) < table.spec.planned_units else ""
+    planned = (
+        f" (of {table.spec.planned_units} planned)"
+        if min(numbers) < table.spec.planned_units
+        else ""
+    )
     within = f" within each {factor_name(table.spec.groups)}" if table.spec.groups else ""
-    messages.append(f"Mean ± SD over {seeds_of(numbers)}{planned}; the best mean of each column{within} is bold.")
+    messages.append(
+        f"Mean ± SD over {seeds_of(numbers)}{planned}; the best mean of each column{within} is bold."
+    )
     if table.spec.pivot:
         messages.append(f"Entries are {table.measure(table.columns[0]).axis}.")
-    elif in_nats := [table.measure(column).name for column in table.columns if table.measure(column).unit == "nats"]:
+    elif in_nats := [
+        table.measure(column).name
+        for column in table.columns
+        if table.measure(column).unit == "nats"
+    ]:
         messages.append(f"In nats: {', '.join(in_nats)}.")
     dropped = sum(cell.dropped for cell in cells)
     if dropped:
-        messages.append(f"Left out because they are NaN or infinite: {dropped} value{'s' * (dropped > 1)}.")
+        messages.append(
+            f"Left out because they are NaN or infinite: {dropped} value{'s' * (dropped > 1)}."
+        )
     if table.spec.reference is not ABSENT:
         messages += _test_sentences(table, section)
     entry = table.spec.published_entry
@@ -76,7 +98,10 @@ def table_caption(table: Table, section: Section) -> list[str]:
 
 def published_sentence(entry: dict[str, Any]) -> str:
     """Where the published numbers of a table are from."""
-    seeds, note = f", {entry['seeds']} seeds" if "seeds" in entry else "", f"; {entry['note']}" if "note" in entry else ""
+    seeds, note = (
+        f", {entry['seeds']} seeds" if "seeds" in entry else "",
+        f"; {entry['note']}" if "note" in entry else "",
+    )
     return f"Published: {entry['paper']} ({entry['source']}), {entry['where']}{seeds}; {entry['setting']}{note}."
 
 
@@ -85,21 +110,29 @@ def _test_sentences(table: Table, section: Section) -> list[str]:
     reference = section.label(spec.reference)
     of_group = f" of the same {factor_name(spec.groups)}" if spec.groups else ""
     tests = [cell.test for cell in table.cells.values() if cell.test]
-    messages = [f"p: {TESTS[spec.test]}, {ALTERNATIVES[spec.alternative]}, of each row against {reference}{of_group}, paired by seed."]
+    messages = [
+        f"p: {TESTS[spec.test]}, {ALTERNATIVES[spec.alternative]}, of each row against {reference}{of_group}, paired by seed."
+    ]
     if not tests:
         return [*messages, "No test was possible: it takes at least two finished pairs."]
-    limits = sorted({(test.n, test.minimum_p) for test in tests if not math.isnan(test.minimum_p)}, reverse=True)
+    limits = sorted(
+        {(test.n, test.minimum_p) for test in tests if not math.isnan(test.minimum_p)}, reverse=True
+    )
     if limits:
         listed = ", ".join(f"{p:.4g} ({n} pairs with a difference)" for n, p in limits)
         messages.append(f"Smallest p that this test can give: {listed}.")
     if spec.family == "holm":
-        least = f", so none can be below {min(1.0, len(tests) * limits[0][1]):.4g}" if limits else ""
+        least = (
+            f", so none can be below {min(1.0, len(tests) * limits[0][1]):.4g}" if limits else ""
+        )
         messages.append(f"Holm: p adjusted over all {len(tests)} tests of this table{least}.")
     messages.append(f"k/n: in k of n seeds the row is better than {reference}.")
     return messages
 
 
-def figure_caption(spec: FigureSpec, records: list[Record], section: Section, paired: list[str]) -> list[str]:
+def figure_caption(
+    spec: FigureSpec, records: list[Record], section: Section, paired: list[str]
+) -> list[str]:
     """What nobody may overlook, and how to read the kinds of figure whose reading does not depend on what was found."""
     seeds = {factor: len({r.factors.get(factor) for r in records}) for factor in paired}
     number = math.prod(seeds.values()) if records else 0

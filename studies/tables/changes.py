@@ -18,25 +18,54 @@ from studies.tables.tables import units
 AVERAGE, CHANGE = "average", "change"  # as entries of published numbers call them
 
 
-def changes_listing(spec: ChangesSpec, records: list[Record], section: Section, paired: list[str]) -> Listing:
+def changes_listing(
+    spec: ChangesSpec, records: list[Record], section: Section, paired: list[str]
+) -> Listing:
     """One row for every metric and group, and one for the average over groups, which there is only where every group has values."""
     records = spec.select(records)
     rows = []
     for metric in spec.columns:
-        pairs = {group: seed_pairs(spec, records, paired, metric, group) for group in spec.levels[spec.groups]}
+        pairs = {
+            group: seed_pairs(spec, records, paired, metric, group)
+            for group in spec.levels[spec.groups]
+        }
         for group, (level, reference) in pairs.items():
             change = relative_change([(level, reference)]) if len(level) else UNDEFINED
             rows.append(_row(spec, section, metric, group, (level, reference), change))
         if len(pairs) > 1:
             whole = all(len(level) for level, _ in pairs.values())
             nothing = np.array([]), np.array([])
-            rows.append(_row(spec, section, metric, AVERAGE, nothing, relative_change(list(pairs.values())) if whole else UNDEFINED))
-    level, reference, group = section.label(spec.level), section.label(spec.reference), factor_name(spec.groups)
-    shown = {"measure": "measure", "group": group, "reference_shown": reference, "level_shown": level}
-    shown |= {"change_shown": f"change with {level}", "published_shown": f"published: {reference}, {level}, change"}
+            rows.append(
+                _row(
+                    spec,
+                    section,
+                    metric,
+                    AVERAGE,
+                    nothing,
+                    relative_change(list(pairs.values())) if whole else UNDEFINED,
+                )
+            )
+    level, reference, group = (
+        section.label(spec.level),
+        section.label(spec.reference),
+        factor_name(spec.groups),
+    )
+    shown = {
+        "measure": "measure",
+        "group": group,
+        "reference_shown": reference,
+        "level_shown": level,
+    }
+    shown |= {
+        "change_shown": f"change with {level}",
+        "published_shown": f"published: {reference}, {level}, change",
+    }
     if not any(row["published_shown"] for row in rows):
         shown.pop("published_shown")
-    messages = [*notices(records, section.scale), f"Mean ± SD over the seeds that both have (up to {max(row['pairs'] for row in rows)})."]
+    messages = [
+        *notices(records, section.scale),
+        f"Mean ± SD over the seeds that both have (up to {max(row['pairs'] for row in rows)}).",
+    ]
     messages += [
         f"Change: that of the mean, in percent of {reference}; in brackets its 95 % bootstrap (BCa) interval, for which seeds are drawn in pairs. "
         f"Average: the mean of the changes. There is none where the mean of {reference} is not above 0, and no interval where that of a resample is not."
@@ -47,18 +76,30 @@ def changes_listing(spec: ChangesSpec, records: list[Record], section: Section, 
     return Listing(spec.name, spec.title, messages, shown, rows, hidden)
 
 
-def seed_pairs(spec: ChangesSpec, records: list[Record], paired: list[str], metric: str, group: Any) -> Pairs:
+def seed_pairs(
+    spec: ChangesSpec, records: list[Record], paired: list[str], metric: str, group: Any
+) -> Pairs:
     """The values of the level and those of the reference, of the seeds for which both are finite."""
     of_group = [record for record in records if record.factors[spec.groups] == group]
     level, reference = (
-        units([record for record in of_group if record.factors[spec.rows] == wanted], metric, paired)
+        units(
+            [record for record in of_group if record.factors[spec.rows] == wanted], metric, paired
+        )
         for wanted in (spec.level, spec.reference)
     )
-    common = [unit for unit, value in level.items() if math.isfinite(value) and math.isfinite(reference.get(unit, math.nan))]
-    return np.array([level[unit] for unit in common]), np.array([reference[unit] for unit in common])
+    common = [
+        unit
+        for unit, value in level.items()
+        if math.isfinite(value) and math.isfinite(reference.get(unit, math.nan))
+    ]
+    return np.array([level[unit] for unit in common]), np.array(
+        [reference[unit] for unit in common]
+    )
 
 
-def _row(spec: ChangesSpec, section: Section, metric: str, group: Any, pairs: Pairs, change: Change) -> dict[str, Any]:
+def _row(
+    spec: ChangesSpec, section: Section, metric: str, group: Any, pairs: Pairs, change: Change
+) -> dict[str, Any]:
     result, digits = measure(metric), measure(metric).digits
     row: dict[str, Any] = {
         "measure": result.name + result.arrow,
@@ -68,14 +109,33 @@ def _row(spec: ChangesSpec, section: Section, metric: str, group: Any, pairs: Pa
     }
     for name, values in zip(("level", "reference"), pairs, strict=True):
         mean, sd, _ = summary(values) if len(values) else (math.nan, math.nan, 0)
-        row |= {f"{name}_mean": mean, f"{name}_sd": sd, f"{name}_shown": with_sd(mean, sd, digits) if len(values) else ""}
-    row |= {"change_percent": change.percent, "change_low": change.low, "change_high": change.high, "change_shown": in_percent(change)}
+        row |= {
+            f"{name}_mean": mean,
+            f"{name}_sd": sd,
+            f"{name}_shown": with_sd(mean, sd, digits) if len(values) else "",
+        }
+    row |= {
+        "change_percent": change.percent,
+        "change_low": change.low,
+        "change_high": change.high,
+        "change_shown": in_percent(change),
+    }
     cells = spec.published_entry.get("cells", {}).get(group, {})
-    published = {name: cells.get(level, {}).get(metric, {}).get("mean") for name, level in _published_rows(spec).items()}
-    row |= {f"published_{name}": "" if value is None else value for name, value in published.items()}
+    published = {
+        name: cells.get(level, {}).get(metric, {}).get("mean")
+        for name, level in _published_rows(spec).items()
+    }
+    row |= {
+        f"published_{name}": "" if value is None else value for name, value in published.items()
+    }
     before, after, percent = (published[name] for name in ("reference", "level", "change_percent"))
     means = f"{before:g}, {after:g}" if before is not None and after is not None else ""
-    return {**row, "published_shown": "\n".join(filter(None, (means, f"{percent:+g} %" if percent is not None else "")))}
+    return {
+        **row,
+        "published_shown": "\n".join(
+            filter(None, (means, f"{percent:+g} %" if percent is not None else ""))
+        ),
+    }
 
 
 def _published_rows(spec: ChangesSpec) -> dict[str, Any]:

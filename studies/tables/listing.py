@@ -46,7 +46,10 @@ def in_words(value: Any) -> str:
 
 
 def listing_markdown(listing: Listing, heading: bool = True) -> str:
-    text = [f"## {markdown_text(listing.title)}", ""] * heading + [*(f"{markdown_text(sentence)}  " for sentence in listing.caption), ""]
+    text = [f"## {markdown_text(listing.title)}", ""] * heading + [
+        *(f"{markdown_text(sentence)}  " for sentence in listing.caption),
+        "",
+    ]
     text += [markdown_row(list(listing.shown.values()))]
     text += [raw_row(["---:" if listing.is_number(column) else "---" for column in listing.shown])]
     text += [markdown_row(listing.cells(row)) for row in listing.rows]
@@ -55,11 +58,20 @@ def listing_markdown(listing: Listing, heading: bool = True) -> str:
 
 def listing_csv(listing: Listing) -> str:
     stream = io.StringIO()
-    columns = [column for column in (listing.rows[0] if listing.rows else listing.shown) if column not in listing.hidden]
+    columns = [
+        column
+        for column in (listing.rows[0] if listing.rows else listing.shown)
+        if column not in listing.hidden
+    ]
     writer = csv.DictWriter(stream, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     for row in listing.rows:
-        writer.writerow({name: "" if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()})
+        writer.writerow(
+            {
+                name: "" if isinstance(value, float) and math.isnan(value) else value
+                for name, value in row.items()
+            }
+        )
     return stream.getvalue()
 
 
@@ -67,9 +79,16 @@ def listing_tex(listing: Listing) -> str:
     """A table environment for booktabs; long texts share what a line of the page has left."""
     long = [column for column in listing.shown if listing.is_long(column)]
     width = 0.6 / max(len(long), 1)
-    kinds = [rf"p{{{width:.2f}\linewidth}}" if c in long else "r" if listing.is_number(c) else "l" for c in listing.shown]
+    kinds = [
+        rf"p{{{width:.2f}\linewidth}}" if c in long else "r" if listing.is_number(c) else "l"
+        for c in listing.shown
+    ]
     caption = tex_escape(" ".join([f"{listing.title}.", *listing.caption]))
-    rows = [" & ".join(tex_escape(cell).replace("\n", r" \newline ") for cell in listing.cells(row)) + r" \\" for row in listing.rows]
+    rows = [
+        " & ".join(tex_escape(cell).replace("\n", r" \newline ") for cell in listing.cells(row))
+        + r" \\"
+        for row in listing.rows
+    ]
     return "\n".join(
         [
             r"% needs \usepackage{booktabs}",
@@ -91,13 +110,20 @@ def listing_tex(listing: Listing) -> str:
 
 
 def listing_html(listing: Listing) -> str:
-    kinds = ["long" if listing.is_long(column) else "number" if listing.is_number(column) else "word" for column in listing.shown]
+    kinds = [
+        "long" if listing.is_long(column) else "number" if listing.is_number(column) else "word"
+        for column in listing.shown
+    ]
     head = "".join(
-        f'<th scope="col" class="{kind}">{html.escape(text)}</th>' for kind, text in zip(kinds, listing.shown.values(), strict=True)
+        f'<th scope="col" class="{kind}">{html.escape(text)}</th>'
+        for kind, text in zip(kinds, listing.shown.values(), strict=True)
     )
     text = [f'<div class="wide"><table class="listing"><thead><tr>{head}</tr></thead><tbody>']
     for row in listing.rows:
         cells = zip(kinds, listing.cells(row), strict=True)
-        shown = "".join(f'<td class="{kind}">{html.escape(cell).replace(chr(10), "<br>")}</td>' for kind, cell in cells)
+        shown = "".join(
+            f'<td class="{kind}">{html.escape(cell).replace(chr(10), "<br>")}</td>'
+            for kind, cell in cells
+        )
         text.append(f"<tr>{shown}</tr>")
     return "\n".join([*text, "</tbody></table></div>"])

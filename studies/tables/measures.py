@@ -19,7 +19,11 @@ class Measure:
         >>> MEASURES["kl"].axis
         'KL to annotators (nats), lower is better'
         """
-        return self.name + (f" ({self.unit})" if self.unit else "") + (f", {self.better} is better" if self.better else "")
+        return (
+            self.name
+            + (f" ({self.unit})" if self.unit else "")
+            + (f", {self.better} is better" if self.better else "")
+        )
 
     @property
     def arrow(self) -> str:
@@ -38,7 +42,11 @@ _DETECTORS = {
     "vim": "ViM",
 }
 _OOD = {"svhn": "SVHN", "cifar100": "CIFAR-100", "mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"}
-_DETECTION: dict[str, tuple[str, Better]] = {"auroc": ("AUROC", "higher"), "aupr": ("AUPR", "higher"), "fpr95": ("FPR@95", "lower")}
+_DETECTION: dict[str, tuple[str, Better]] = {
+    "auroc": ("AUROC", "higher"),
+    "aupr": ("AUPR", "higher"),
+    "fpr95": ("FPR@95", "lower"),
+}
 
 _SCORES = {  # of a test, on all its items; StratumScores adds them by stratum
     "soft_nll": Measure("Soft NLL", "lower", unit="nats"),
@@ -57,39 +65,73 @@ _SCORES = {  # of a test, on all its items; StratumScores adds them by stratum
     "brier_uncertainty": Measure("Brier uncertainty"),
 }
 _MAP = {  # the same of DataCartography
-    "cartography_confidence": Measure("Confidence over epochs, mean over items", unit="probability of the target class"),
-    "cartography_variability": Measure("Variability over epochs, mean over items", unit="SD of that probability"),
+    "cartography_confidence": Measure(
+        "Confidence over epochs, mean over items", unit="probability of the target class"
+    ),
+    "cartography_variability": Measure(
+        "Variability over epochs, mean over items", unit="SD of that probability"
+    ),
 }
 
 MEASURES = (
     {
         **_SCORES,
         "hessian_max": Measure("Largest Hessian eigenvalue", "lower", digits=1),
-        "hessian_max_high": Measure("Largest Hessian eigenvalue, high disagreement", "lower", digits=1),
+        "hessian_max_high": Measure(
+            "Largest Hessian eigenvalue, high disagreement", "lower", digits=1
+        ),
         "hessian_trace": Measure("Hessian trace", "lower", digits=1),
         "hessian_trace_high": Measure("Hessian trace, high disagreement", "lower", digits=1),
         "gradient_variance": Measure("Label-sampling variance of the last-layer gradient"),
         "gradient_variance_spearman": Measure("Gradient variance and annotator entropy (Spearman)"),
-        "gradient_variance_mc": Measure("Label-sampling variance of the last-layer gradient, Monte Carlo"),
-        "gradient_variance_mc_spearman": Measure("Monte Carlo variance and annotator entropy (Spearman)"),
-        "gradient_variance_gap": Measure("Gap between Monte Carlo and closed-form gradient variance", unit="share"),
+        "gradient_variance_mc": Measure(
+            "Label-sampling variance of the last-layer gradient, Monte Carlo"
+        ),
+        "gradient_variance_mc_spearman": Measure(
+            "Monte Carlo variance and annotator entropy (Spearman)"
+        ),
+        "gradient_variance_gap": Measure(
+            "Gap between Monte Carlo and closed-form gradient variance", unit="share"
+        ),
         "val_loss": Measure("Validation loss of the checkpoint", "lower", unit="nats"),
         "best_epoch": Measure("Epoch of the best validation soft NLL", digits=1),
-        "best_loss_epoch": Measure("Epoch of the best validation loss, each on its own targets", digits=1),
-        "epoch_within_5pct": Measure("First epoch within 5 % of the best validation soft NLL", digits=1),
+        "best_loss_epoch": Measure(
+            "Epoch of the best validation loss, each on its own targets", digits=1
+        ),
+        "epoch_within_5pct": Measure(
+            "First epoch within 5 % of the best validation soft NLL", digits=1
+        ),
         "best_val_soft_nll": Measure("Best validation soft NLL", "lower", unit="nats"),
         "final_val_soft_nll": Measure("Final validation soft NLL", "lower", unit="nats"),
         "late_js": Measure("JS divergence between successive epochs, last quarter", unit="nats"),
-        "late_js_nohlv": Measure("JS divergence between successive epochs, last quarter, unanimous", unit="nats"),
-        "late_js_hlv": Measure("JS divergence between successive epochs, last quarter, not unanimous", unit="nats"),
-        "late_js_high": Measure("JS divergence between successive epochs, last quarter, high disagreement", unit="nats"),
+        "late_js_nohlv": Measure(
+            "JS divergence between successive epochs, last quarter, unanimous", unit="nats"
+        ),
+        "late_js_hlv": Measure(
+            "JS divergence between successive epochs, last quarter, not unanimous", unit="nats"
+        ),
+        "late_js_high": Measure(
+            "JS divergence between successive epochs, last quarter, high disagreement", unit="nats"
+        ),
         **_MAP,
-        "cartography_correctness": Measure("Share of epochs with the target class predicted", unit="mean over items"),
-        "cartography_forgetting_events": Measure("Times forgotten during training", unit="mean over items"),
-        "cartography_confidence_spearman": Measure("Confidence over epochs and human uncertainty (Spearman)"),
-        "cartography_variability_spearman": Measure("Variability over epochs and human uncertainty (Spearman)"),
-        "cartography_expected_confidence_spearman": Measure("Expected probability over epochs and human uncertainty (Spearman)"),
-        "cartography_expected_variability_spearman": Measure("Variability of the expected probability and human uncertainty (Spearman)"),
+        "cartography_correctness": Measure(
+            "Share of epochs with the target class predicted", unit="mean over items"
+        ),
+        "cartography_forgetting_events": Measure(
+            "Times forgotten during training", unit="mean over items"
+        ),
+        "cartography_confidence_spearman": Measure(
+            "Confidence over epochs and human uncertainty (Spearman)"
+        ),
+        "cartography_variability_spearman": Measure(
+            "Variability over epochs and human uncertainty (Spearman)"
+        ),
+        "cartography_expected_confidence_spearman": Measure(
+            "Expected probability over epochs and human uncertainty (Spearman)"
+        ),
+        "cartography_expected_variability_spearman": Measure(
+            "Variability of the expected probability and human uncertainty (Spearman)"
+        ),
         "items_nohlv": Measure("Test items, unanimous", digits=0),
         "items_hlv": Measure("Test items, not unanimous", digits=0),
     }
@@ -105,9 +147,14 @@ MEASURES = (
         for key, stratum in _STRATA.items()
     }
     | {  # against the labels that a dataset was published with, for those that were labelled anew
-        f"{metric}_original{key}": replace(measure, name=f"{measure.name}, original labels{stratum}")
+        f"{metric}_original{key}": replace(
+            measure, name=f"{measure.name}, original labels{stratum}"
+        )
         for metric, measure in _SCORES.items()
-        for key, stratum in {"": "", **{f"_{key}": f", {stratum}" for key, stratum in _STRATA.items()}}.items()
+        for key, stratum in {
+            "": "",
+            **{f"_{key}": f", {stratum}" for key, stratum in _STRATA.items()},
+        }.items()
     }
 )
 

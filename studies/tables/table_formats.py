@@ -20,8 +20,21 @@ CSV_COLUMNS: tuple[str, ...] = (
     *("published_mean", "published_sd", "published_p", "published_where", "simulated", "scale"),
 )
 NOTHING = "\N{EN DASH}"
-_TEX = {**{c: f"\\{c}" for c in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-_TEX |= {"±": r"$\pm$", "↓": r"$\downarrow$", "↑": r"$\uparrow$", NOTHING: "--", "≥": r"$\geq$", "<": r"$<$", ">": r"$>$"}
+_TEX = {
+    **{c: f"\\{c}" for c in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+_TEX |= {
+    "±": r"$\pm$",
+    "↓": r"$\downarrow$",
+    "↑": r"$\uparrow$",
+    NOTHING: "--",
+    "≥": r"$\geq$",
+    "<": r"$<$",
+    ">": r"$>$",
+}
 
 
 def heading(table: Table, column: Any, section: Section) -> str:
@@ -43,7 +56,11 @@ def lines_of(cell: Cell, digits: int, most: int) -> tuple[str, str, str]:
         details.append(f"Holm {p_value(cell.holm_p)}")
     if cell.agreement:
         details.append("{}/{}".format(*cell.agreement))
-    return with_sd(cell.summary.mean, cell.summary.sd, digits), ", ".join(details), _published(cell, digits)
+    return (
+        with_sd(cell.summary.mean, cell.summary.sd, digits),
+        ", ".join(details),
+        _published(cell, digits),
+    )
 
 
 def with_sd(mean: float, sd: float, digits: int) -> str:
@@ -83,7 +100,10 @@ def _grid(table: Table, section: Section):
         labels = [section.label(level) for level in table.spec.in_row(row).values()]
         yield (
             labels if row in first or len(labels) == 1 else ["", labels[1]],
-            [(cell, lines_of(cell, table.measure(c).digits, most)) for cell, c in zip(cells, table.columns, strict=True)],
+            [
+                (cell, lines_of(cell, table.measure(c).digits, most))
+                for cell, c in zip(cells, table.columns, strict=True)
+            ],
         )
 
 
@@ -95,7 +115,10 @@ def to_markdown(table: Table, section: Section) -> str:
     text += [markdown_row(headings), raw_row(["---"] * len(corner) + ["---:"] * len(table.columns))]
     for labels, cells in _grid(table, section):
         shown = [
-            "<br>".join(filter(None, (f"**{main}**" if cell.best else main, *map(markdown_text, rest)))) for cell, (main, *rest) in cells
+            "<br>".join(
+                filter(None, (f"**{main}**" if cell.best else main, *map(markdown_text, rest)))
+            )
+            for cell, (main, *rest) in cells
         ]
         text.append(raw_row([*map(markdown_cell, labels), *shown]))
     return "\n".join(text) + "\n"
@@ -109,24 +132,54 @@ def to_csv(table: Table, section: Section) -> str:
     tested = any(cell.test for cell in table.cells.values())
     of_table: dict[str, Any] = {
         "table": table.spec.name,
-        **({"reference": table.spec.reference, "test": table.spec.test, "alternative": table.spec.alternative} if tested else {}),
+        **(
+            {
+                "reference": table.spec.reference,
+                "test": table.spec.test,
+                "alternative": table.spec.alternative,
+            }
+            if tested
+            else {}
+        ),
         "simulated": any(r.results.get("simulated_annotators") for r in table.records),
         "scale": section.scale,
     }
     for (row, column), cell in table.cells.items():
         place = dict(zip(("row", "group"), reversed(table.spec.in_row(row).values()), strict=False))
-        line: dict[str, Any] = {**of_table, **place, "column": column, "metric": table.spec.cell(column)[0], "best": cell.best}
+        line: dict[str, Any] = {
+            **of_table,
+            **place,
+            "column": column,
+            "metric": table.spec.cell(column)[0],
+            "best": cell.best,
+        }
         if cell.summary:
             line |= cell.summary._asdict()
         if cell.test:
-            line |= {"p": cell.test.p, "p_holm": cell.holm_p, "minimum_p": cell.test.minimum_p, "pairs": cell.test.n}
-            line |= {"effect_size": cell.effect_size, "difference_low": cell.interval[0], "difference_high": cell.interval[1]}
+            line |= {
+                "p": cell.test.p,
+                "p_holm": cell.holm_p,
+                "minimum_p": cell.test.minimum_p,
+                "pairs": cell.test.n,
+            }
+            line |= {
+                "effect_size": cell.effect_size,
+                "difference_low": cell.interval[0],
+                "difference_high": cell.interval[1],
+            }
         if cell.agreement:
             line |= {"agree": cell.agreement[0], "agree_of": cell.agreement[1]}
         line |= {f"published_{name}": value for name, value in cell.published.items()}
         if cell.published:
-            line["published_where"] = f"{table.spec.published_entry['source']}, {table.spec.published_entry['where']}"
-        writer.writerow({name: "" if isinstance(value, float) and math.isnan(value) else value for name, value in line.items()})
+            line["published_where"] = (
+                f"{table.spec.published_entry['source']}, {table.spec.published_entry['where']}"
+            )
+        writer.writerow(
+            {
+                name: "" if isinstance(value, float) and math.isnan(value) else value
+                for name, value in line.items()
+            }
+        )
     return stream.getvalue()
 
 
@@ -144,13 +197,23 @@ def to_tex(table: Table, section: Section) -> str:
     headings = [*[""] * corner, *(heading(table, column, section) for column in table.columns)]
     body = []
     for labels, cells in _grid(table, section):
-        mains = [rf"\textbf{{{tex_escape(main)}}}" if cell.best else tex_escape(main) for cell, (main, _, _) in cells]
+        mains = [
+            rf"\textbf{{{tex_escape(main)}}}" if cell.best else tex_escape(main)
+            for cell, (main, _, _) in cells
+        ]
         body.append([*map(tex_escape, labels), *mains])
         for number in (1, 2):
             extra = [lines[number] for _, lines in cells]
             if any(extra):
-                body.append([*[""] * corner, *(rf"{{\scriptsize {tex_escape(text)}}}" if text else "" for text in extra)])
-    caption = tex_escape(" ".join([re.sub(r"\.*$", ".", table.spec.title), *table_caption(table, section)]))
+                body.append(
+                    [
+                        *[""] * corner,
+                        *(rf"{{\scriptsize {tex_escape(text)}}}" if text else "" for text in extra),
+                    ]
+                )
+    caption = tex_escape(
+        " ".join([re.sub(r"\.*$", ".", table.spec.title), *table_caption(table, section)])
+    )
     rows = [" & ".join(cells) + r" \\" for cells in body]
     return "\n".join(
         [
@@ -177,16 +240,22 @@ def to_html(table: Table, section: Section) -> str:
         f'<th scope="col">{html.escape(heading(table, column, section)).replace(" ↓", "&nbsp;↓").replace(" ↑", "&nbsp;↑")}</th>'
         for column in table.columns
     )
-    corner = "".join(f'<th scope="col" class="row">{html.escape(name)}</th>' for name in _corner(table))
+    corner = "".join(
+        f'<th scope="col" class="row">{html.escape(name)}</th>' for name in _corner(table)
+    )
     text = [f'<div class="wide"><table><thead><tr>{corner}{head}</tr></thead><tbody>']
     for labels, cells in _grid(table, section):
         shown = ""
         for cell, (main, details, published) in cells:
             value = f"<strong>{html.escape(main)}</strong>" if cell.best else html.escape(main)
             small = "".join(
-                f'<span class="{kind}">{html.escape(line)}</span>' for kind, line in (("p", details), ("published", published)) if line
+                f'<span class="{kind}">{html.escape(line)}</span>'
+                for kind, line in (("p", details), ("published", published))
+                if line
             )
             shown += f"<td>{value}{small}</td>"
-        names = "".join(f'<th scope="row" class="row">{html.escape(label)}</th>' for label in labels)
+        names = "".join(
+            f'<th scope="row" class="row">{html.escape(label)}</th>' for label in labels
+        )
         text.append(f"<tr>{names}{shown}</tr>")
     return "\n".join([*text, "</tbody></table></div>"])

@@ -45,11 +45,20 @@ def build_table(spec: TableSpec, records: list[Record], paired: list[str]) -> Ta
     """Fill in a table from the finished runs of its grid. Runs that agree in the `paired` factors are a pair."""
     records = spec.select(records)
     rows, columns = [row for block in spec.blocks for row in block], spec.column_keys
-    values = {(row, column): _values(spec, records, paired, row, column) for row in rows for column in columns}
+    values = {
+        (row, column): _values(spec, records, paired, row, column)
+        for row in rows
+        for column in columns
+    }
     cells = {key: _cell(spec, values, *key) for key in values}
     if spec.family == "holm":
-        adjusted = statistics.holm([cell.test.p if cell.test else math.nan for cell in cells.values()])
-        cells = {key: replace(cell, holm_p=float(p)) for (key, cell), p in zip(cells.items(), adjusted, strict=True)}
+        adjusted = statistics.holm(
+            [cell.test.p if cell.test else math.nan for cell in cells.values()]
+        )
+        cells = {
+            key: replace(cell, holm_p=float(p))
+            for (key, cell), p in zip(cells.items(), adjusted, strict=True)
+        }
     for column, block in product(columns, spec.blocks):
         for row in _best(block, column, cells, spec):
             cells[row, column] = replace(cells[row, column], best=True)
@@ -58,17 +67,32 @@ def build_table(spec: TableSpec, records: list[Record], paired: list[str]) -> Ta
 
 def units(records: list[Record], metric: str, paired: list[str]) -> dict[tuple, float]:
     """A metric by unit (the levels of the paired factors, as a rule the seed). What is too large to be squared counts as infinite."""
-    result = {tuple(r.factors.get(factor) for factor in paired): float(r.metrics[metric]) for r in records if metric in r.metrics}
-    return {unit: math.copysign(math.inf, value) if abs(value) > LARGEST else value for unit, value in result.items()}
+    result = {
+        tuple(r.factors.get(factor) for factor in paired): float(r.metrics[metric])
+        for r in records
+        if metric in r.metrics
+    }
+    return {
+        unit: math.copysign(math.inf, value) if abs(value) > LARGEST else value
+        for unit, value in result.items()
+    }
 
 
-def _values(spec: TableSpec, records: list[Record], paired: list[str], row: Any, column: Any) -> dict[tuple, float]:
+def _values(
+    spec: TableSpec, records: list[Record], paired: list[str], row: Any, column: Any
+) -> dict[tuple, float]:
     metric, restriction = spec.cell(column)
     wanted = {**spec.in_row(row), **restriction}
-    return units([r for r in records if all(r.factors[factor] == level for factor, level in wanted.items())], metric, paired)
+    return units(
+        [r for r in records if all(r.factors[factor] == level for factor, level in wanted.items())],
+        metric,
+        paired,
+    )
 
 
-def _cell(spec: TableSpec, values: dict[tuple[Any, Any], dict[tuple, float]], row: Any, column: Any) -> Cell:
+def _cell(
+    spec: TableSpec, values: dict[tuple[Any, Any], dict[tuple, float]], row: Any, column: Any
+) -> Cell:
     finite = {unit: value for unit, value in values[row, column].items() if math.isfinite(value)}
     cell = Cell(
         summary=statistics.summary(list(finite.values())) if finite else None,
@@ -108,7 +132,9 @@ def paired_test(test: str, a: np.ndarray, b: np.ndarray, alternative: Alternativ
     return result._replace(p=result.p / 2 if favoured else 1 - result.p / 2)
 
 
-def _best(rows: list[Any], column: Any, cells: dict[tuple[Any, Any], Cell], spec: TableSpec) -> list[Any]:
+def _best(
+    rows: list[Any], column: Any, cells: dict[tuple[Any, Any], Cell], spec: TableSpec
+) -> list[Any]:
     """The rows whose mean is best; none where nothing competes or neither direction is better."""
     better = measure(spec.cell(column)[0]).better
     means = {row: summary.mean for row in rows if (summary := cells[row, column].summary)}

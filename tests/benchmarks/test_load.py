@@ -22,7 +22,9 @@ def script() -> Any:
 
 
 @pytest.mark.long
-def test_votes_are_read_described_delivered_and_trained_on_in_memory_that_is_flat_for_each_item(tmp_path: Path):
+def test_votes_are_read_described_delivered_and_trained_on_in_memory_that_is_flat_for_each_item(
+    tmp_path: Path,
+):
     load, trained, highest = script(), [], 0
     for items in SIZES:
         folder = tmp_path / str(items)
@@ -37,4 +39,6 @@ def test_votes_are_read_described_delivered_and_trained_on_in_memory_that_is_fla
         shutil.rmtree(folder)
     first, second = ((more - less) / (SIZES[1] - SIZES[0]) for less, more in pairwise(trained))
     assert second == pytest.approx(first, rel=0.3)
-    assert highest < 0.75 * SIZES[-1] * 4 * load.FEATURES  # the embeddings were not read into memory
+    assert (
+        highest < 0.75 * SIZES[-1] * 4 * load.FEATURES
+    )  # the embeddings were not read into memory

@@ -10,7 +10,9 @@ from callbacks.probe import Probe, ProbeResult
 
 def draw_nothing(folder: Path) -> Figure:
     """Says what was on disk when it was called."""
-    raise ZeroDivisionError(f"after {sorted(path.name for path in folder.glob('*.json'))}\nnothing was left")
+    raise ZeroDivisionError(
+        f"after {sorted(path.name for path in folder.glob('*.json'))}\nnothing was left"
+    )
 
 
 def draw_formula() -> Figure:
@@ -22,5 +24,14 @@ def draw_formula() -> Figure:
 class OddPictures(Probe):
     def measure(self, classifier, data) -> ProbeResult:
         assert self.folder is not None
-        pictures = {"nothing": partial(draw_nothing, self.folder), "formula": draw_formula, "empty": Figure}
-        return ProbeResult({"odd": 42.0}, pictures, tables={"odd_table": [1, 2]}, notes=["OddPictures: it was here."])
+        pictures = {
+            "nothing": partial(draw_nothing, self.folder),
+            "formula": draw_formula,
+            "empty": Figure,
+        }
+        return ProbeResult(
+            {"odd": 42.0},
+            pictures,
+            tables={"odd_table": [1, 2]},
+            notes=["OddPictures: it was here."],
+        )

@@ -33,7 +33,11 @@ class Patches(VoteDataModule):
         return Corpus(
             inputs=stored if self.scale == 255 else stored.float() * (self.scale / 255),
             votes=VoteTable(rng.multinomial(20, np.eye(3)[classes] * 0.7 + 0.1)),
-            splits={"train": np.arange(TRAIN), "val": np.arange(TRAIN, TRAIN + TEST), "test": np.arange(TRAIN, TRAIN + TEST)},
+            splits={
+                "train": np.arange(TRAIN),
+                "val": np.arange(TRAIN, TRAIN + TEST),
+                "test": np.arange(TRAIN, TRAIN + TEST),
+            },
             mean=(0.4,),
             std=(0.3,),
             scale=self.scale,
@@ -53,5 +57,7 @@ def classifier_of(data: VoteDataModule, network=SimpleFFN) -> AnnotatorClassifie
 def write_noise(folder: Path) -> str:
     """Images unlike the data, as an idx file."""
     path = folder / "noise.idx"
-    path.write_bytes(idx_bytes(np.random.default_rng(0).integers(256, size=(NOISE, 8, 8), dtype=np.uint8)))
+    path.write_bytes(
+        idx_bytes(np.random.default_rng(0).integers(256, size=(NOISE, 8, 8), dtype=np.uint8))
+    )
     return str(path)

@@ -41,7 +41,13 @@ ITEMS = 2516  # that train
 
 
 def options(folder: Path, epochs: int = 4) -> list[str]:
-    return [*OPTIONS, "--trainer.max_epochs", str(epochs), "--trainer.default_root_dir", str(folder)]
+    return [
+        *OPTIONS,
+        "--trainer.max_epochs",
+        str(epochs),
+        "--trainer.default_root_dir",
+        str(folder),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +73,10 @@ def results_of(folder: Path) -> dict[str, Any]:
 
 
 def test_results_table_and_picture_are_those_of_the_record(finished: Path):
-    metrics, table = results_of(finished)["metrics"], pq.read_table(finished / "cartography_train.parquet").to_pydict()
+    metrics, table = (
+        results_of(finished)["metrics"],
+        pq.read_table(finished / "cartography_train.parquet").to_pydict(),
+    )
     result = data_map([record(finished)], last=2)
     assert table["confidence"] == result.confidence.tolist()
     assert table["forgetting_events"] == result.forgetting_events.tolist()
@@ -80,8 +89,12 @@ def test_results_table_and_picture_are_those_of_the_record(finished: Path):
     unanimous = (data.corpus.votes.probs[rows] == 1).any(1)
     assert table["unanimous"] == unanimous.tolist()
     for name, mask in (("", np.full(ITEMS, True)), ("_nohlv", unanimous), ("_hlv", ~unanimous)):
-        assert metrics[f"cartography_confidence{name}"] == pytest.approx(result.confidence[mask].mean(), rel=1e-9)
-        assert metrics[f"cartography_variability{name}"] == pytest.approx(result.variability[mask].mean(), rel=1e-9)
+        assert metrics[f"cartography_confidence{name}"] == pytest.approx(
+            result.confidence[mask].mean(), rel=1e-9
+        )
+        assert metrics[f"cartography_variability{name}"] == pytest.approx(
+            result.variability[mask].mean(), rel=1e-9
+        )
     expected = spearmanr(result.expected_variability, data.corpus.votes.entropy[rows]).statistic
     assert metrics["cartography_expected_variability_spearman"] == pytest.approx(expected, abs=1e-9)
     assert metrics["cartography_confidence_spearman"] < -0.3  # what people doubt is learned later
@@ -106,27 +119,46 @@ class Predictions(Callback):
         data: Any = trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
         with torch.no_grad():
             rows = torch.from_numpy(np.sort(data.rows("train")))
-            self.epochs.append(pl_module(data.loader(rows.numpy(), training=False).prepare(rows, 0)).double().softmax(-1))
+            self.epochs.append(
+                pl_module(data.loader(rows.numpy(), training=False).prepare(rows, 0))
+                .double()
+                .softmax(-1)
+            )
 
 
 def test_each_epoch_is_kept_as_an_independent_look_sees_it(tmp_path: Path):
     predictions, data = Predictions(), Digits(batch_size=200)
-    quiet: dict[str, Any] = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+    quiet: dict[str, Any] = dict.fromkeys(
+        ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False
+    )
     both = [DataCartography(), predictions]
-    trainer = Trainer(max_epochs=2, limit_train_batches=5, accelerator="cpu", default_root_dir=tmp_path, callbacks=both, **quiet)
+    trainer = Trainer(
+        max_epochs=2,
+        limit_train_batches=5,
+        accelerator="cpu",
+        default_root_dir=tmp_path,
+        callbacks=both,
+        **quiet,
+    )
     trainer.fit(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), datamodule=data)
     annotator_probs = data.annotator_probs[np.sort(data.rows("train"))]
     assert len(record(tmp_path)) == 2
     for kept, probs in zip(record(tmp_path), predictions.epochs, strict=True):
-        np.testing.assert_allclose(kept[0], probs[torch.arange(ITEMS), annotator_probs.argmax(1)], atol=1e-6)
-        np.testing.assert_allclose(kept[1], torch.einsum("nk,nk->n", probs, annotator_probs.double()), atol=1e-6)
+        np.testing.assert_allclose(
+            kept[0], probs[torch.arange(ITEMS), annotator_probs.argmax(1)], atol=1e-6
+        )
+        np.testing.assert_allclose(
+            kept[1], torch.einsum("nk,nk->n", probs, annotator_probs.double()), atol=1e-6
+        )
         assert np.array_equal(kept[2] == 1, probs.argmax(1) == annotator_probs.argmax(1))
 
 
 # Interrupted, packed
 
 
-def test_a_run_killed_in_mid_record_ends_with_the_same_file(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_run_killed_in_mid_record_ends_with_the_same_file(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     def killed(path: Path, epoch: int, values: np.ndarray) -> None:
         write_epoch(path, epoch, values)
         if epoch == 2:
@@ -144,23 +176,37 @@ def test_a_run_killed_in_mid_record_ends_with_the_same_file(finished: Path, tmp_
     assert path.read_bytes() == record_path(finished, "train").read_bytes()
 
 
-def test_a_packed_member_and_its_shorter_twin_get_what_solo_runs_get(finished: Path, tmp_path: Path):
+def test_a_packed_member_and_its_shorter_twin_get_what_solo_runs_get(
+    finished: Path, tmp_path: Path
+):
     configs = [resolve(options(tmp_path, epochs)) for epochs in (3, 4)]
     configs.append(resolve(["--seed_everything", "1", *options(tmp_path)]))
     configs[2]["trainer"]["callbacks"] = None
     runs = [Run(run_name(config), config, {}) for config in configs]
     assert runs[1].name == finished.name
-    assert run_pack(runs, tmp_path, tmp_path / "state.pt", predict=False, progress=lambda share: None) == {}
+    assert (
+        run_pack(runs, tmp_path, tmp_path / "state.pt", predict=False, progress=lambda share: None)
+        == {}
+    )
     short, long, plain = (run.folder(tmp_path) for run in runs)
     assert len(record(long)) == 4
     np.testing.assert_allclose(record(long)[:, :2], record(finished)[:, :2], atol=1e-4)
     assert np.array_equal(record(short), record(long)[:3])
-    alone, packed = ({n: v for n, v in results_of(f)["metrics"].items() if n.startswith("cartography")} for f in (finished, long))
+    alone, packed = (
+        {n: v for n, v in results_of(f)["metrics"].items() if n.startswith("cartography")}
+        for f in (finished, long)
+    )
     assert packed == pytest.approx(alone, abs=2e-3)
     assert len(packed) == 12
     of_short = data_map([record(short)], last=2).variability.mean()
-    assert results_of(short)["metrics"]["cartography_variability"] == pytest.approx(of_short, rel=1e-12)
-    assert {path.name for path in long.iterdir()} >= {"cartography_train.f32", "cartography_train.parquet", "figures"}
+    assert results_of(short)["metrics"]["cartography_variability"] == pytest.approx(
+        of_short, rel=1e-12
+    )
+    assert {path.name for path in long.iterdir()} >= {
+        "cartography_train.f32",
+        "cartography_train.parquet",
+        "figures",
+    }
     assert not list(plain.glob("cartography*"))
 
 
@@ -170,18 +216,25 @@ def test_a_packed_member_and_its_shorter_twin_get_what_solo_runs_get(finished: P
 def examined(folder: Path | None, **more) -> tuple[dict[str, float], list[str]]:
     data = Digits()
     data.setup()
-    result = DataCartography(**more).run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data, folder)
+    result = DataCartography(**more).run(
+        AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data, folder
+    )
     return result.metrics, result.notes
 
 
 def test_what_was_not_recorded_is_told_instead_of_numbers(finished: Path, tmp_path: Path):
     assert "there is no folder" in examined(None)[1][0]
-    assert "there is no cartography_train.f32 of this run's 2516 train items" in examined(tmp_path)[1][0]
+    assert (
+        "there is no cartography_train.f32 of this run's 2516 train items"
+        in examined(tmp_path)[1][0]
+    )
     assert "there is no cartography_val.f32" in examined(finished, split="val")[1][0]
     assert "holds 4 epoch(s), fewer than the last 5" in examined(finished, last=5)[1][0]
     (tmp_path / "history.json").write_bytes((finished / "history.json").read_bytes())
     write_epoch(record_path(tmp_path, "train"), 0, record(finished)[0])
-    write_epoch(record_path(tmp_path, "train"), 3, record(finished)[3])  # epochs 1 and 2 were trained without it
+    write_epoch(
+        record_path(tmp_path, "train"), 3, record(finished)[3]
+    )  # epochs 1 and 2 were trained without it
     metrics, (note,) = examined(tmp_path)
     assert "holds the first 1 epochs of 4" in note
     assert not metrics
@@ -191,11 +244,16 @@ def test_a_diverged_epoch_and_a_single_one(finished: Path, tmp_path: Path):
     write_epoch(record_path(tmp_path, "train"), 0, record(finished)[0])
     metrics, notes = examined(tmp_path)
     assert metrics["cartography_variability"] == 0
-    assert [note.split()[1] for note in notes] == ["cartography_variability_spearman", "cartography_expected_variability_spearman"]
+    assert [note.split()[1] for note in notes] == [
+        "cartography_variability_spearman",
+        "cartography_expected_variability_spearman",
+    ]
     write_epoch(record_path(tmp_path, "train"), 1, np.full((3, ITEMS), np.nan))
     assert examined(tmp_path) == (
         {},
-        ["DataCartography: cartography_train.f32 holds predictions that are not finite numbers, because training diverged."],
+        [
+            "DataCartography: cartography_train.f32 holds predictions that are not finite numbers, because training diverged."
+        ],
     )
 
 
@@ -204,10 +262,16 @@ def test_the_file_is_plain_and_drops_what_an_earlier_attempt_left(tmp_path: Path
     for epoch in (0, 1, 2, 1):
         write_epoch(path, epoch, np.arange(6).reshape(3, 2) + epoch)
     assert struct.unpack("<16f", path.read_bytes()) == (1, 2, *range(6), 2, 2, *range(1, 7))
-    assert [len(read_epochs(path, items)) for items in (1, 2, 3)] == [0, 2, 0]  # none of a file of other items
+    assert [len(read_epochs(path, items)) for items in (1, 2, 3)] == [
+        0,
+        2,
+        0,
+    ]  # none of a file of other items
 
 
-@pytest.mark.parametrize(("more", "message"), [({"split": "all"}, "split is all"), ({"last": 0}, "last is 0")])
+@pytest.mark.parametrize(
+    ("more", "message"), [({"split": "all"}, "split is all"), ({"last": 0}, "last is 0")]
+)
 def test_options_that_make_no_sense_are_refused(more: dict[str, Any], message: str):
     with pytest.raises(InputError, match=f"DataCartography: {message}"):
         DataCartography(**more)
@@ -222,25 +286,37 @@ def test_the_picture_shows_every_item_in_its_stratum(share: float):
     values = rng.random((5, 3, 200))
     unanimous = np.arange(200) < share * 200
     result = data_map([values])
-    figure = draw_data_map(result, np.where(unanimous, 0.0, rng.random(200)), unanimous, "title", "entropy (nats)")
+    figure = draw_data_map(
+        result, np.where(unanimous, 0.0, rng.random(200)), unanimous, "title", "entropy (nats)"
+    )
     figure.draw_without_rendering()
     panels = [axes for axes in figure.axes if axes.get_xlabel().startswith("variability")]
     for axes, mask in zip(panels, (unanimous, ~unanimous), strict=True):
         places = np.asarray(axes.collections[0].get_offsets())
-        np.testing.assert_allclose(places, np.stack([result.variability[mask], result.confidence[mask]], 1).reshape(-1, 2))
+        np.testing.assert_allclose(
+            places, np.stack([result.variability[mask], result.confidence[mask]], 1).reshape(-1, 2)
+        )
     assert panels[0].get_xlim() == panels[1].get_xlim()
 
 
 def test_a_record_follows_no_link_and_what_is_not_finite_is_refused(finished: Path, tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("two years of work")
     record_path(tmp_path, "train").symlink_to(tmp_path / "thesis.tex")
-    with pytest.raises(InputError, match=r"cartography_train.f32 is a link, and a run writes to files of its own alone; remove the link"):
+    with pytest.raises(
+        InputError,
+        match=r"cartography_train.f32 is a link, and a run writes to files of its own alone; remove the link",
+    ):
         write_epoch(record_path(tmp_path, "train"), 0, record(finished)[0])
     assert (tmp_path / "thesis.tex").read_text() == "two years of work"
     record_path(tmp_path, "train").unlink()
-    (tmp_path / "cartography_train.parquet").write_bytes((finished / "cartography_train.parquet").read_bytes())
+    (tmp_path / "cartography_train.parquet").write_bytes(
+        (finished / "cartography_train.parquet").read_bytes()
+    )
     write_epoch(record_path(tmp_path, "train"), 0, record(finished)[0])
     assert read_run(tmp_path)[1].shape == (1, 3, ITEMS)
     write_epoch(record_path(tmp_path, "train"), 1, np.full((3, ITEMS), np.nan))
-    with pytest.raises(InputError, match=r"cartography_train.f32 holds values that are not finite numbers; train this run again"):
+    with pytest.raises(
+        InputError,
+        match=r"cartography_train.f32 holds values that are not finite numbers; train this run again",
+    ):
         read_run(tmp_path)

@@ -85,7 +85,9 @@ class BeforeAdditionInPlace(ResNetByHand):
         return network.head((maps + cls._entering(network, inputs)).relu().mean((2, 3)))
 
 
-@pytest.mark.parametrize("by_hand", [LeNetByHand, ResNetByHand, BeforeReLUInPlace, BeforeAdditionInPlace])
+@pytest.mark.parametrize(
+    "by_hand", [LeNetByHand, ResNetByHand, BeforeReLUInPlace, BeforeAdditionInPlace]
+)
 def test_maps_are_activations_weighted_by_the_mean_gradient_of_the_logit(by_hand):
     inputs, classes = images(7, *by_hand.shape), torch.arange(7) % 5
     network = used(seeded(by_hand.make), inputs)
@@ -122,7 +124,9 @@ def test_the_network_and_all_random_states_are_as_before(make):
     assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
     assert all(module.training for module in network.modules())
     assert [parameter.requires_grad for parameter in network.parameters()] == needed
-    assert [p.grad is None for p in network.parameters()] == [p is not network.head.bias for p in network.parameters()]
+    assert [p.grad is None for p in network.parameters()] == [
+        p is not network.head.bias for p in network.parameters()
+    ]
     assert not any(module._forward_hooks for module in network.modules())
     assert torch.equal(rng, torch.get_rng_state())
     assert (numpy_rng == np.random.get_state()[1]).all()  # noqa: NPY002
@@ -131,9 +135,11 @@ def test_the_network_and_all_random_states_are_as_before(make):
 def test_the_layer_that_is_looked_at_adds_no_name_to_the_weights():
     for make in (LeNetByHand.make, ResNetByHand.make):
         network = make()
-        assert sum(value.numel() for name, value in network.state_dict().items() if "running" not in name and "tracked" not in name) == sum(
-            parameter.numel() for parameter in network.parameters()
-        )
+        assert sum(
+            value.numel()
+            for name, value in network.state_dict().items()
+            if "running" not in name and "tracked" not in name
+        ) == sum(parameter.numel() for parameter in network.parameters())
 
 
 def test_correlations_are_pearsons_item_by_item():
@@ -153,5 +159,7 @@ def test_a_map_without_any_spread_has_no_correlation():
 
 def test_a_layer_of_any_network_can_be_named():
     network = used(TimmModel((3, 32, 32), 5, "resnet10t"), images(4, 3, 32, 32))
-    maps = grad_cam_maps(network, spatial_layer(network, "model.layer3"), images(2, 3, 32, 32), torch.tensor([0, 4]))
+    maps = grad_cam_maps(
+        network, spatial_layer(network, "model.layer3"), images(2, 3, 32, 32), torch.tensor([0, 4])
+    )
     assert maps.shape == (2, 2, 2)

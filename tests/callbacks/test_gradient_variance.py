@@ -28,7 +28,11 @@ def head_gradients(head: nn.Linear, features: torch.Tensor) -> torch.Tensor:
     rows = []
     for label in range(head.out_features):
         loss = F.cross_entropy(head(features)[None], torch.tensor([label]))
-        rows.append(torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(head.parameters()))]))
+        rows.append(
+            torch.cat(
+                [part.flatten() for part in torch.autograd.grad(loss, list(head.parameters()))]
+            )
+        )
     return torch.stack(rows)
 
 
@@ -39,7 +43,12 @@ def item(request):
     network = SimpleFFN((7,), 5).double()
     network.head = nn.Linear(128, 5, bias=request.param).double()
     features = network.features(torch.randn(3, 7, dtype=torch.float64)).detach()
-    return network.head, features, network.head(features).softmax(-1).detach(), features.square().sum(1) + request.param
+    return (
+        network.head,
+        features,
+        network.head(features).softmax(-1).detach(),
+        features.square().sum(1) + request.param,
+    )
 
 
 def test_the_closed_form_is_the_variance_of_autograds_gradients(item):
@@ -47,7 +56,9 @@ def test_the_closed_form_is_the_variance_of_autograds_gradients(item):
     for row in range(3):
         p, gradients = PEOPLE[row], head_gradients(head, features[row])
         expected = (p @ (gradients - p @ gradients).square()).sum()
-        assert exact_variance(p, squared_norm[row]).item() == pytest.approx(expected.item(), rel=1e-10)
+        assert exact_variance(p, squared_norm[row]).item() == pytest.approx(
+            expected.item(), rel=1e-10
+        )
 
 
 def test_the_estimate_is_the_sample_variance_of_autograds_gradients(item):
@@ -61,7 +72,9 @@ def test_the_estimate_is_the_sample_variance_of_autograds_gradients(item):
 
 
 def test_the_estimate_has_the_closed_form_as_its_mean_even_with_two_draws():
-    draws = torch.stack([sampled_variance(MODEL, PEOPLE, SQUARED_NORM, draws=2, seed=seed) for seed in range(400)]).mean(1)
+    draws = torch.stack(
+        [sampled_variance(MODEL, PEOPLE, SQUARED_NORM, draws=2, seed=seed) for seed in range(400)]
+    ).mean(1)
     error = draws.std() / len(draws) ** 0.5
     assert abs(draws.mean() - exact_variance(PEOPLE, SQUARED_NORM).mean()) < 4 * error
     assert error < 0.01 * draws.mean()
@@ -69,7 +82,10 @@ def test_the_estimate_has_the_closed_form_as_its_mean_even_with_two_draws():
 
 def test_the_gap_falls_with_the_square_root_of_the_draws():
     exact = exact_variance(PEOPLE, SQUARED_NORM)
-    few, many = (relative_gap(sampled_variance(MODEL, PEOPLE, SQUARED_NORM, draws, seed=1), exact) for draws in (100, 10_000))
+    few, many = (
+        relative_gap(sampled_variance(MODEL, PEOPLE, SQUARED_NORM, draws, seed=1), exact)
+        for draws in (100, 10_000)
+    )
     assert 7 < few / many < 14
     assert many < 0.02
 
@@ -86,7 +102,9 @@ def test_rows_that_float32_rounds_above_one_are_drawn_from():
     assert sampled_variance(sevenths, sevenths, torch.ones(1), draws=50, seed=0).item() > 0
 
 
-def test_the_estimate_does_not_depend_on_how_items_are_cut_to_save_memory(monkeypatch: pytest.MonkeyPatch):
+def test_the_estimate_does_not_depend_on_how_items_are_cut_to_save_memory(
+    monkeypatch: pytest.MonkeyPatch,
+):
     whole = sampled_variance(MODEL, PEOPLE, SQUARED_NORM, draws=50, seed=0)
     monkeypatch.setattr(gradient_variance, "CHUNK", 7 * 25)
     assert torch.equal(sampled_variance(MODEL, PEOPLE, SQUARED_NORM, draws=50, seed=0), whole)
@@ -103,8 +121,15 @@ def traces(classifier: AnnotatorClassifier) -> dict:
     return {
         "weights": {name: value.clone() for name, value in classifier.state_dict().items()},
         "modes": [part.training for part in classifier.modules()],
-        "gradients": [(id(parameter.grad), parameter.grad.sum().item()) for parameter in classifier.parameters()],
-        "random": (torch.get_rng_state().tolist(), random.getstate(), np.random.get_state()[1].tolist()),  # noqa: NPY002
+        "gradients": [
+            (id(parameter.grad), parameter.grad.sum().item())
+            for parameter in classifier.parameters()
+        ],
+        "random": (
+            torch.get_rng_state().tolist(),
+            random.getstate(),
+            np.random.get_state()[1].tolist(),
+        ),  # noqa: NPY002
     }
 
 
@@ -116,7 +141,9 @@ def test_the_probe_agrees_with_a_plain_computation_and_leaves_no_trace(network: 
     before = traces(classifier)
     result = GradientVariance(draws=100).run(classifier, data)
     after = traces(classifier)
-    assert all(torch.equal(value, after["weights"][name]) for name, value in before.pop("weights").items())
+    assert all(
+        torch.equal(value, after["weights"][name]) for name, value in before.pop("weights").items()
+    )
     assert before == {name: value for name, value in after.items() if name != "weights"}
 
     classifier.eval()
@@ -128,7 +155,9 @@ def test_the_probe_agrees_with_a_plain_computation_and_leaves_no_trace(network: 
     p = data.corpus.votes.probs[items]
     variance = (1 - (p**2).sum(1)) * ((features**2).sum(1) + 1)
     assert result.metrics["gradient_variance"] == pytest.approx(variance.mean(), rel=1e-5)
-    expected = stats.spearmanr(data.corpus.votes.entropy[items].round(6), variance.round(9)).statistic
+    expected = stats.spearmanr(
+        data.corpus.votes.entropy[items].round(6), variance.round(9)
+    ).statistic
     assert result.metrics["gradient_variance_spearman"] == pytest.approx(expected, abs=1e-3)
     assert result.metrics["gradient_variance_mc"] == pytest.approx(variance.mean(), rel=0.02)
     assert result.metrics["gradient_variance_mc_spearman"] == pytest.approx(expected, abs=0.02)
@@ -148,7 +177,10 @@ def test_the_figure_shows_every_item_and_both_correlations():
 
 def test_the_numbers_do_not_depend_on_the_batch_size():
     classifier = AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN)
-    one, other = (GradientVariance(draws=50).run(classifier, digits(batch_size=size)).metrics for size in (7, 540))
+    one, other = (
+        GradientVariance(draws=50).run(classifier, digits(batch_size=size)).metrics
+        for size in (7, 540)
+    )
     assert one == pytest.approx(other, rel=1e-6)
 
 
@@ -156,7 +188,12 @@ def test_votes_without_any_disagreement_have_no_correlation():
     data = digits()
     data.annotator_probs = torch.eye(10)[data.annotator_probs.argmax(1)]
     result = GradientVariance().run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data)
-    assert result.metrics["gradient_variance"] == result.metrics["gradient_variance_mc"] == result.metrics["gradient_variance_gap"] == 0
+    assert (
+        result.metrics["gradient_variance"]
+        == result.metrics["gradient_variance_mc"]
+        == result.metrics["gradient_variance_gap"]
+        == 0
+    )
     assert np.isnan(result.metrics["gradient_variance_spearman"])
 
 

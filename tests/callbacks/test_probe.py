@@ -39,9 +39,22 @@ OPTIONS = [
 
 def write_probes(folder: Path) -> Path:
     """A YAML with all probes that any network suits, and a set of images unlike digits for one of them."""
-    options = {**PROBES, "OODScores": {**PROBES["OODScores"], "sets": {"noise": write_noise(folder)}}}
+    options = {
+        **PROBES,
+        "OODScores": {**PROBES["OODScores"], "sets": {"noise": write_noise(folder)}},
+    }
     path = folder / "probes.yaml"
-    path.write_text(yaml.safe_dump({"trainer": {"callbacks": [{"class_path": name, "init_args": more} for name, more in options.items()]}}))
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "trainer": {
+                    "callbacks": [
+                        {"class_path": name, "init_args": more} for name, more in options.items()
+                    ]
+                }
+            }
+        )
+    )
     return path
 
 
@@ -49,8 +62,17 @@ def everything(module: torch.nn.Module) -> list:
     """All that a look could change: weights and buffers, gradients, what wants gradients, modes, and every global random state."""
     tensors = [value.clone() for value in module.state_dict().values()]
     gradients = [None if p.grad is None else p.grad.clone() for p in module.parameters()]
-    flags = [p.requires_grad for p in module.parameters()] + [part.training for part in module.modules()]
-    return [tensors, gradients, flags, torch.get_rng_state(), random.getstate(), [str(part) for part in np.random.get_state()]]  # noqa: NPY002
+    flags = [p.requires_grad for p in module.parameters()] + [
+        part.training for part in module.modules()
+    ]
+    return [
+        tensors,
+        gradients,
+        flags,
+        torch.get_rng_state(),
+        random.getstate(),
+        [str(part) for part in np.random.get_state()],
+    ]  # noqa: NPY002
 
 
 def same(one: list, two: list) -> None:
@@ -94,7 +116,9 @@ def test_as_found_restores_everything_even_after_a_failure():
 def test_gradients_can_be_taken_inside_inference_mode():
     layer = torch.nn.Linear(2, 1)
     with torch.inference_mode(), preserve_state(layer):
-        assert torch.autograd.grad(layer(torch.ones(1, 2)).sum(), layer.weight)[0].tolist() == [[1, 1]]
+        assert torch.autograd.grad(layer(torch.ones(1, 2)).sum(), layer.weight)[0].tolist() == [
+            [1, 1]
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -113,13 +137,18 @@ def test_each_probe_leaves_the_model_as_it_found_it(name: str, tmp_path: Path):
     data.setup()
     classifier = mixed_classifier()
     before = everything(classifier)
-    options = {**PROBES.get(name, {}), **({"sets": {"noise": write_noise(tmp_path)}} if name == "OODScores" else {})}
+    options = {
+        **PROBES.get(name, {}),
+        **({"sets": {"noise": write_noise(tmp_path)}} if name == "OODScores" else {}),
+    }
     result = getattr(callbacks, name)(**options).run(classifier, data)
     assert result.metrics or result.figures or result.notes
     same(before, everything(classifier))
 
 
-def test_probes_do_not_change_a_runs_name_or_its_scores(trained: tuple[Path, list[str]], tmp_path: Path):
+def test_probes_do_not_change_a_runs_name_or_its_scores(
+    trained: tuple[Path, list[str]], tmp_path: Path
+):
     run, _ = trained
     plain = [*OPTIONS, "--trainer.default_root_dir", str(tmp_path)]
     alone = main(["fit", *plain]).run_dir
@@ -131,10 +160,18 @@ def test_probes_do_not_change_a_runs_name_or_its_scores(trained: tuple[Path, lis
     assert {name: with_probes["metrics"][name] for name in without["metrics"]} == without["metrics"]
 
 
-def test_a_packed_member_is_examined_as_if_it_had_been_alone(trained: tuple[Path, list[str]], tmp_path: Path):
+def test_a_packed_member_is_examined_as_if_it_had_been_alone(
+    trained: tuple[Path, list[str]], tmp_path: Path
+):
     run, _ = trained
-    study = {"name": "probed", "configs": [str(ROOT / "configs/digits.yaml"), str(write_probes(tmp_path))]}
-    study |= {"options": {"trainer.max_epochs": 1, "data.batch_size": 101}, "grids": {"main": {"seed_everything": [0, 1]}}}
+    study = {
+        "name": "probed",
+        "configs": [str(ROOT / "configs/digits.yaml"), str(write_probes(tmp_path))],
+    }
+    study |= {
+        "options": {"trainer.max_epochs": 1, "data.batch_size": 101},
+        "grids": {"main": {"seed_everything": [0, 1]}},
+    }
     path = tmp_path / "study.yaml"
     path.write_text(yaml.safe_dump(study))
     processes.run(["study", "run", path, "--runs", tmp_path / "runs"], check=True)
@@ -143,4 +180,6 @@ def test_a_packed_member_is_examined_as_if_it_had_been_alone(trained: tuple[Path
     assert alone
     assert packed["metrics"] == pytest.approx(alone["metrics"], rel=2e-3, abs=1e-4)
     assert packed["notes"] == alone["notes"]
-    assert sorted(p.name for p in (tmp_path / "runs" / run.name).glob("*.json")) == sorted(p.name for p in run.glob("*.json"))
+    assert sorted(p.name for p in (tmp_path / "runs" / run.name).glob("*.json")) == sorted(
+        p.name for p in run.glob("*.json")
+    )

@@ -16,7 +16,9 @@ from datamodules import Mixup, StochasticLabelSampling
 from tests.finished import FINISHED
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     path = tmp_path / "results.json"
     write_atomically(path, "old")
 
@@ -32,7 +34,11 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path: Path, m
 
 def test_a_delivery_is_described_with_all_its_options():
     described = describe_value(Mixup(base=StochasticLabelSampling(resample_every=5), alpha=0.3))
-    assert described == {"name": "Mixup", "base": {"name": "StochasticLabelSampling", "resample_every": 5}, "alpha": 0.3}
+    assert described == {
+        "name": "Mixup",
+        "base": {"name": "StochasticLabelSampling", "resample_every": 5},
+        "alpha": 0.3,
+    }
     json.dumps(described)
 
 
@@ -48,7 +54,10 @@ def read_strictly(path: Path) -> Any:
 def test_what_is_not_defined_is_null_with_a_note_and_nan_where_it_is_read(tmp_path: Path):
     metrics = {"kl": 0.5, "entropy_spearman": math.nan, "own": math.inf}
     about = {"test_items": 540}
-    write_results(tmp_path, results_of_test(about, as_training(FINISHED["training"]), 540, [], metrics, ["a probe's"]))
+    write_results(
+        tmp_path,
+        results_of_test(about, as_training(FINISHED["training"]), 540, [], metrics, ["a probe's"]),
+    )
     written = read_strictly(tmp_path / "results.json")
     assert written["metrics"] == {"entropy_spearman": None, "kl": 0.5, "own": None}
     assert written["notes"] == [
@@ -58,14 +67,20 @@ def test_what_is_not_defined_is_null_with_a_note_and_nan_where_it_is_read(tmp_pa
     ]
     results = read_results(tmp_path)
     assert results
-    assert results["metrics"] == pytest.approx({"entropy_spearman": math.nan, "kl": 0.5, "own": math.nan}, nan_ok=True)
+    assert results["metrics"] == pytest.approx(
+        {"entropy_spearman": math.nan, "kl": 0.5, "own": math.nan}, nan_ok=True
+    )
 
 
 def test_results_of_earlier_versions_which_say_nan_are_read_alike(tmp_path: Path):
-    (tmp_path / "results.json").write_text(json.dumps({**FINISHED, "metrics": {"kl": 0.5, "entropy_spearman": math.nan}}))
+    (tmp_path / "results.json").write_text(
+        json.dumps({**FINISHED, "metrics": {"kl": 0.5, "entropy_spearman": math.nan}})
+    )
     results = read_results(tmp_path)
     assert results
-    assert results["metrics"] == pytest.approx({"kl": 0.5, "entropy_spearman": math.nan}, nan_ok=True)
+    assert results["metrics"] == pytest.approx(
+        {"kl": 0.5, "entropy_spearman": math.nan}, nan_ok=True
+    )
 
 
 def test_the_history_of_a_training_that_diverged_is_json_too(tmp_path: Path):

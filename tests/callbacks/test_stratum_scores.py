@@ -18,7 +18,14 @@ from lightning_modules.networks import SimpleFFN
 from metrics import every_metric
 
 ROOT = Path(__file__).parents[2]
-QUIET = ["--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false", "--trainer.accelerator", "cpu"]
+QUIET = [
+    "--trainer.enable_progress_bar",
+    "false",
+    "--trainer.enable_model_summary",
+    "false",
+    "--trainer.accelerator",
+    "cpu",
+]
 
 
 def test_results_hold_every_score_by_stratum(tmp_path: Path):
@@ -39,7 +46,8 @@ def test_results_hold_every_score_by_stratum(tmp_path: Path):
     assert results
     table = pq.read_table(run_dir / "predictions.parquet", filters=[("split", "=", "test")])
     probs, annotator_probs = (
-        torch.stack([torch.tensor(table[f"{who}_{k}"].to_numpy()) for k in range(10)], 1) for who in ("model", "annotators")
+        torch.stack([torch.tensor(table[f"{who}_{k}"].to_numpy()) for k in range(10)], 1)
+        for who in ("model", "annotators")
     )
     unanimous = annotator_probs.max(1).values == 1
     undefined = {"entropy_spearman_nohlv", "entropy_pearson_nohlv"}
@@ -48,10 +56,14 @@ def test_results_hold_every_score_by_stratum(tmp_path: Path):
         metrics.update(probs[mask], annotator_probs[mask])
         expected = {f"{name}_{stratum}": float(value) for name, value in metrics.compute().items()}
         expected = {name: value for name, value in expected.items() if name not in undefined}
-        assert {name: results["metrics"][name] for name in expected} == pytest.approx(expected, rel=1e-5, abs=1e-6)
+        assert {name: results["metrics"][name] for name in expected} == pytest.approx(
+            expected, rel=1e-5, abs=1e-6
+        )
         assert results["metrics"][f"items_{stratum}"] == mask.sum()
     assert not undefined & results["metrics"].keys()
-    assert results["notes"] == ["StratumScores: not defined on these items and left out: entropy_spearman_nohlv, entropy_pearson_nohlv."]
+    assert results["notes"] == [
+        "StratumScores: not defined on these items and left out: entropy_spearman_nohlv, entropy_pearson_nohlv."
+    ]
 
 
 @pytest.mark.parametrize("empty", ["nohlv", "hlv"])
@@ -61,6 +73,9 @@ def test_a_stratum_without_items_is_told(empty: str):
     counts = [[1, *[0] * 9]] if empty == "hlv" else [[1, 1, *[0] * 8]]
     data.use(Corpus(whole.inputs, VoteTable(counts * len(whole.votes)), whole.splits))
     result = StratumScores().run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), data)
-    assert f"StratumScores: no test item is of the stratum {empty}, so it has no scores." in result.notes
+    assert (
+        f"StratumScores: no test item is of the stratum {empty}, so it has no scores."
+        in result.notes
+    )
     assert result.metrics[f"items_{empty}"] == 0
     assert f"accuracy_{empty}" not in result.metrics

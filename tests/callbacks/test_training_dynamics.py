@@ -32,7 +32,12 @@ from tests.finished import read_preview
 
 ROOT = Path(__file__).parents[2]
 PROBES = {
-    "trainer": {"callbacks": [{"class_path": "TrainingDynamics", "init_args": {"quantile": 0.8}}, {"class_path": "GradientVariance"}]}
+    "trainer": {
+        "callbacks": [
+            {"class_path": "TrainingDynamics", "init_args": {"quantile": 0.8}},
+            {"class_path": "GradientVariance"},
+        ]
+    }
 }
 COLUMNS = ("val/js", "val/js_nohlv", "val/js_hlv", "val/js_high")
 NUMBERS = {
@@ -47,8 +52,20 @@ NUMBERS = {
 
 def options(folder: Path, *more: str) -> list[str]:
     (folder / "probes.yaml").write_text(yaml.safe_dump(PROBES))
-    configs = ["--config", str(ROOT / "configs/digits.yaml"), "--config", str(folder / "probes.yaml")]
-    quiet = ["--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false", "--trainer.accelerator", "cpu"]
+    configs = [
+        "--config",
+        str(ROOT / "configs/digits.yaml"),
+        "--config",
+        str(folder / "probes.yaml"),
+    ]
+    quiet = [
+        "--trainer.enable_progress_bar",
+        "false",
+        "--trainer.enable_model_summary",
+        "false",
+        "--trainer.accelerator",
+        "cpu",
+    ]
     return [*configs, *quiet, "--trainer.max_epochs", "4", "--data.delivery", "Multipass", *more]
 
 
@@ -78,13 +95,22 @@ def metrics_of(folder: Path) -> dict[str, float]:
 
 def test_results_hold_the_summary_of_the_history(finished: Path):
     metrics = metrics_of(finished)
-    assert {name: metrics[name] for name in NUMBERS} == pytest.approx(dynamics_summary(epochs_of(finished)), rel=1e-12)
-    assert torch.load(finished / "checkpoints/best.ckpt", weights_only=True)["epoch"] == metrics["best_epoch"]
-    assert {"gradient_variance", "gradient_variance_spearman", "gradient_variance_gap"} < set(metrics)
+    assert {name: metrics[name] for name in NUMBERS} == pytest.approx(
+        dynamics_summary(epochs_of(finished)), rel=1e-12
+    )
+    assert (
+        torch.load(finished / "checkpoints/best.ckpt", weights_only=True)["epoch"]
+        == metrics["best_epoch"]
+    )
+    assert {"gradient_variance", "gradient_variance_spearman", "gradient_variance_gap"} < set(
+        metrics
+    )
 
 
 def test_pictures_and_scalars_are_where_they_belong(finished: Path):
-    assert {"training_dynamics.png", "gradient_variance.png"} < {path.name for path in (finished / "figures").iterdir()}
+    assert {"training_dynamics.png", "gradient_variance.png"} < {
+        path.name for path in (finished / "figures").iterdir()
+    }
     events = EventAccumulator(str(finished)).Reload()
     assert {"test/training_dynamics", "test/gradient_variance"} < set(events.Tags()["images"])
     assert [event.value for event in events.Scalars("val/js_hlv")] == pytest.approx(
@@ -94,8 +120,15 @@ def test_pictures_and_scalars_are_where_they_belong(finished: Path):
 
 def test_a_checkpoint_from_elsewhere_gets_a_note_instead_of_numbers(finished: Path, tmp_path: Path):
     weights = torch.load(finished / "checkpoints/best.ckpt", weights_only=True)["state_dict"]
-    torch.save({"state_dict": weights, "pytorch-lightning_version": "2.6.0"}, tmp_path / "weights.ckpt")
-    elsewhere = ["--trainer.default_root_dir", str(tmp_path), "--ckpt_path", str(tmp_path / "weights.ckpt")]
+    torch.save(
+        {"state_dict": weights, "pytorch-lightning_version": "2.6.0"}, tmp_path / "weights.ckpt"
+    )
+    elsewhere = [
+        "--trainer.default_root_dir",
+        str(tmp_path),
+        "--ckpt_path",
+        str(tmp_path / "weights.ckpt"),
+    ]
     results = read_preview(main(["test", *options(tmp_path, *elsewhere)]).run_dir)
     assert not NUMBERS & set(results["metrics"])
     assert [note for note in results["notes"] if "history.json of this training" in note]
@@ -103,7 +136,9 @@ def test_a_checkpoint_from_elsewhere_gets_a_note_instead_of_numbers(finished: Pa
 
 def test_a_run_that_was_fitted_without_it_is_summed_up_as_far_as_that_goes(tmp_path: Path):
     write_history(tmp_path, [{"epoch": 0, "val/soft_nll": 0.5}, {"epoch": 1, "val/soft_nll": 0.4}])
-    result = TrainingDynamics().run(AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), Digits(), tmp_path)
+    result = TrainingDynamics().run(
+        AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), Digits(), tmp_path
+    )
     assert result.metrics["best_epoch"] == 1
     assert "late_js" not in result.metrics
     assert "fit was run without TrainingDynamics" in result.notes[0]
@@ -128,22 +163,44 @@ class Predictions(Callback):
     def on_train_epoch_end(self, trainer: Trainer, pl_module: Any) -> None:
         loader = trainer.datamodule.val_dataloader()  # pyright: ignore[reportAttributeAccessIssue]
         with torch.no_grad():
-            self.epochs.append(pl_module(loader.prepare(loader.sampler.items, 0)).double().softmax(-1).numpy())
+            self.epochs.append(
+                pl_module(loader.prepare(loader.sampler.items, 0)).double().softmax(-1).numpy()
+            )
 
 
-def solo(folder: Path, classifier: AnnotatorClassifier, *callbacks: Callback, **more) -> tuple[Trainer, Digits]:
+def solo(
+    folder: Path, classifier: AnnotatorClassifier, *callbacks: Callback, **more
+) -> tuple[Trainer, Digits]:
     data = Digits(batch_size=100)
-    quiet: dict[str, Any] = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+    quiet: dict[str, Any] = dict.fromkeys(
+        ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False
+    )
     limits: dict[str, Any] = {"max_epochs": 3, "limit_train_batches": 5, **more}
-    trainer = Trainer(accelerator="cpu", default_root_dir=folder, callbacks=[History(), *callbacks], **limits, **quiet)
+    trainer = Trainer(
+        accelerator="cpu",
+        default_root_dir=folder,
+        callbacks=[History(), *callbacks],
+        **limits,
+        **quiet,
+    )
     trainer.fit(classifier, datamodule=data)
     return trainer, data
 
 
-@pytest.mark.parametrize("more", [{}, {"val_check_interval": 0.2}], ids=["one validation an epoch", "five"])
-def test_divergences_are_those_of_scipy_between_the_ends_of_epochs(more: dict[str, Any], tmp_path: Path):
+@pytest.mark.parametrize(
+    "more", [{}, {"val_check_interval": 0.2}], ids=["one validation an epoch", "five"]
+)
+def test_divergences_are_those_of_scipy_between_the_ends_of_epochs(
+    more: dict[str, Any], tmp_path: Path
+):
     predictions = Predictions()
-    _, data = solo(tmp_path, AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), TrainingDynamics(0.8), predictions, **more)
+    _, data = solo(
+        tmp_path,
+        AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN),
+        TrainingDynamics(0.8),
+        predictions,
+        **more,
+    )
     epochs = epochs_of(tmp_path)
     assert len(epochs) == 3
     assert not set(COLUMNS) & set(epochs[0])
@@ -153,13 +210,19 @@ def test_divergences_are_those_of_scipy_between_the_ends_of_epochs(more: dict[st
     high = several & (votes.entropy[rows] >= np.quantile(votes.entropy, 0.8))
     assert 0 < high.sum() < several.sum() < len(rows)
     for number in (1, 2):
-        divergence = jensenshannon(predictions.epochs[number - 1], predictions.epochs[number], axis=1) ** 2
-        expected = [divergence[mask].mean() for mask in (several | ~several, ~several, several, high)]
+        divergence = (
+            jensenshannon(predictions.epochs[number - 1], predictions.epochs[number], axis=1) ** 2
+        )
+        expected = [
+            divergence[mask].mean() for mask in (several | ~several, ~several, several, high)
+        ]
         assert [epochs[number][name] for name in COLUMNS] == pytest.approx(expected, rel=1e-5)
 
 
 def test_strata_without_items_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(VoteTable, "unanimous", property(lambda table: np.ones(len(table), dtype=bool)))
+    monkeypatch.setattr(
+        VoteTable, "unanimous", property(lambda table: np.ones(len(table), dtype=bool))
+    )
     solo(tmp_path, AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN), TrainingDynamics())
     epochs = epochs_of(tmp_path)
     assert set(COLUMNS) & set(epochs[-1]) == {"val/js", "val/js_nohlv"}
@@ -206,7 +269,9 @@ def test_the_summary_by_definition(scores: list[float]):
 
 
 def test_late_divergence_is_the_mean_of_the_last_quarter():
-    summary = dynamics_summary(history([1.0] * 11, js=[9.0] * 7 + [1.0, 2.0, 6.0], js_hlv=[9.0] * 9 + [3.0]))
+    summary = dynamics_summary(
+        history([1.0] * 11, js=[9.0] * 7 + [1.0, 2.0, 6.0], js_hlv=[9.0] * 9 + [3.0])
+    )
     assert (summary["late_js"], summary["late_js_hlv"]) == (3.0, 7.0)
     assert dynamics_summary(history([1.0, 1.0], js=[0.25]))["late_js"] == 0.25
 
@@ -220,7 +285,12 @@ def test_epochs_that_diverged_or_were_not_validated_do_not_count():
 
 
 def test_the_figure_marks_both_epochs_and_draws_every_stratum():
-    rows = history([2.0, 1.04, 1.0, 1.3], js=[0.1, 0.02, 0.01], js_nohlv=[0.1, 0.01, 0.001], js_hlv=[0.1, 0.03, 0.02])
+    rows = history(
+        [2.0, 1.04, 1.0, 1.3],
+        js=[0.1, 0.02, 0.01],
+        js_nohlv=[0.1, 0.01, 0.001],
+        js_hlv=[0.1, 0.03, 0.02],
+    )
     figure = draw_dynamics(rows, "title")
     above, below = figure.axes
     _, labels = above.get_legend_handles_labels()
@@ -240,14 +310,21 @@ def test_a_packed_member_gets_what_its_solo_run_gets(finished: Path, tmp_path: P
     configs[1]["trainer"]["callbacks"] = None
     runs = [Run(run_name(config), config, {}) for config in configs]
     assert runs[0].name == finished.name
-    assert run_pack(runs, tmp_path, tmp_path / "state.pt", predict=False, progress=lambda share: None) == {}
+    assert (
+        run_pack(runs, tmp_path, tmp_path / "state.pt", predict=False, progress=lambda share: None)
+        == {}
+    )
     mine, theirs = epochs_of(tmp_path / finished.name), epochs_of(finished)
     assert [set(row) for row in mine] == [set(row) for row in theirs]
     for one, other in zip(mine, theirs, strict=True):
         assert one == pytest.approx(other, abs=1e-5)
-        assert {name: one.get(name) for name in COLUMNS} == pytest.approx({name: other.get(name) for name in COLUMNS}, abs=1e-6)
+        assert {name: one.get(name) for name in COLUMNS} == pytest.approx(
+            {name: other.get(name) for name in COLUMNS}, abs=1e-6
+        )
     packed, alone = metrics_of(tmp_path / finished.name), metrics_of(finished)
-    assert {name: packed[name] for name in NUMBERS} == pytest.approx({name: alone[name] for name in NUMBERS}, abs=1e-5)
+    assert {name: packed[name] for name in NUMBERS} == pytest.approx(
+        {name: alone[name] for name in NUMBERS}, abs=1e-5
+    )
     assert packed["gradient_variance"] == pytest.approx(alone["gradient_variance"], rel=1e-4)
     assert (tmp_path / finished.name / "figures/training_dynamics.png").is_file()
     assert not any(set(COLUMNS) & set(row) for row in epochs_of(tmp_path / runs[1].name))

@@ -18,7 +18,13 @@ def slurm() -> None:
         pytest.skip(f"Slurm is not installed; {START}")
     try:
         subprocess.run(["sinfo"], check=True, capture_output=True, timeout=HANGS)
-        config = subprocess.run(["scontrol", "show", "config"], check=True, capture_output=True, text=True, timeout=HANGS).stdout
+        config = subprocess.run(
+            ["scontrol", "show", "config"],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=HANGS,
+        ).stdout
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
         pytest.skip(f"Slurm does not answer; {START}")
     if not re.search(r"^ClusterName\s*= plurality$", config, re.MULTILINE):

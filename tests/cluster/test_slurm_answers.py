@@ -11,7 +11,9 @@ pytestmark = pytest.mark.usefixtures("slurm")
 
 
 def output_of(*command: str) -> str:
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=HANGS).stdout
+    return subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, timeout=HANGS
+    ).stdout
 
 
 def test_srun_starts_every_task():

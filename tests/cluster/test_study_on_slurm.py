@@ -15,19 +15,36 @@ pytestmark = [pytest.mark.usefixtures("slurm"), pytest.mark.long]
 
 
 def command(study: Path, runs: Path, *options: str) -> list[str]:
-    return [sys.executable, str(ROOT / "cli.py"), "study", "run", str(study), "--runs", str(runs), *options]
+    return [
+        sys.executable,
+        str(ROOT / "cli.py"),
+        "study",
+        "run",
+        str(study),
+        "--runs",
+        str(runs),
+        *options,
+    ]
 
 
 def states(array: str) -> dict[str, str]:
     """The state of each task that is still in the queue."""
-    answer = subprocess.run(["squeue", "--noheader", "--array", "--format=%i %T", f"--jobs={array}"], capture_output=True, text=True)
+    answer = subprocess.run(
+        ["squeue", "--noheader", "--array", "--format=%i %T", f"--jobs={array}"],
+        capture_output=True,
+        text=True,
+    )
     return dict(line.split() for line in answer.stdout.splitlines())
 
 
 def test_a_requeued_and_a_killed_task_lose_nothing(tmp_path: Path):
     study, runs = tmp_path / "study.yaml", tmp_path / "runs"
     grids = {
-        "packed": {"data.delivery": ["SoftLabels", "Multipass"], "trainer.max_epochs": [400], "seed_everything": [0, 1]},
+        "packed": {
+            "data.delivery": ["SoftLabels", "Multipass"],
+            "trainer.max_epochs": [400],
+            "seed_everything": [0, 1],
+        },
         "alone": {"alone": {"LeNet": ALONE}, "trainer.max_epochs": [15], "seed_everything": [0, 1]},
     }
     content = {"name": "cluster", "configs": [DIGITS], "grids": grids}
@@ -36,7 +53,9 @@ def test_a_requeued_and_a_killed_task_lose_nothing(tmp_path: Path):
     first = subprocess.Popen(slurm, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     until((runs / ".studies/cluster/array").exists)
     array = (runs / ".studies/cluster/array").read_text()
-    until(lambda: len(list((runs / ".studies/cluster").glob("*.progress"))) == 2)  # both packs are in the middle of training
+    until(
+        lambda: len(list((runs / ".studies/cluster").glob("*.progress"))) == 2
+    )  # both packs are in the middle of training
     running = sorted(task for task, state in states(array).items() if state == "RUNNING")
     subprocess.run(["scontrol", "requeue", running[0]], check=True)
     subprocess.run(["scancel", "--signal=KILL", "--full", running[1]], check=True)
@@ -51,7 +70,9 @@ def test_a_requeued_and_a_killed_task_lose_nothing(tmp_path: Path):
     after = results(runs)
     assert len(after) == 6
     assert {name: after[name] for name in before} == before
-    subprocess.run(command(study, tmp_path / "here"), check=True, timeout=HANGS, capture_output=True)
+    subprocess.run(
+        command(study, tmp_path / "here"), check=True, timeout=HANGS, capture_output=True
+    )
     assert after == results(tmp_path / "here")
 
 
@@ -59,9 +80,16 @@ def test_two_processes_of_one_run_train_it_together(tmp_path: Path):
     """DDP under srun: two tasks share a run, and its results are those of one process."""
     study = tmp_path / "study.yaml"
     options = {"trainer.max_epochs": 2, "data.batch_size": 101, "trainer.accelerator": "cpu"}
-    content = {"name": "ddp", "configs": [DIGITS], "options": options, "grids": {"alone": {"alone": {"LeNet": ALONE}}}}
+    content = {
+        "name": "ddp",
+        "configs": [DIGITS],
+        "options": options,
+        "grids": {"alone": {"alone": {"LeNet": ALONE}}},
+    }
     study.write_text(yaml.safe_dump(content, sort_keys=False))
-    slurm = command(study, tmp_path / "two", "--launcher", "slurm", "--partition", "gpu", "--tasks", "2")
+    slurm = command(
+        study, tmp_path / "two", "--launcher", "slurm", "--partition", "gpu", "--tasks", "2"
+    )
     done = subprocess.run(slurm, capture_output=True, text=True, timeout=HANGS)
     logs = "".join(path.read_text()[-1500:] for path in (tmp_path / "two").rglob("*_log.err"))
     assert done.returncode == 0, done.stdout + done.stderr + logs

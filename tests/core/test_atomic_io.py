@@ -20,10 +20,18 @@ from experiment.identity import run_name
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    )
 
 
-@pytest.mark.parametrize("content", ["größer", "größer".encode(), io.BytesIO("größer".encode())], ids=["text", "bytes", "stream"])
+@pytest.mark.parametrize(
+    "content",
+    ["größer", "größer".encode(), io.BytesIO("größer".encode())],
+    ids=["text", "bytes", "stream"],
+)
 def test_a_file_is_written_with_the_users_own_permissions(tmp_path: Path, content):
     before = os.umask(0o027)
     try:
@@ -46,12 +54,18 @@ def test_a_link_is_replaced_and_what_it_leads_to_is_not_touched(tmp_path: Path):
     assert not (tmp_path / "a").is_symlink()
 
 
-def test_file_and_folder_are_on_the_disk_when_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_file_and_folder_are_on_the_disk_when_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     events: list[str] = []
     fsync, replace = os.fsync, os.replace
 
     def noted(file: int) -> None:
-        events.append("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else os.readlink(f"/proc/self/fd/{file}"))
+        events.append(
+            "folder"
+            if stat.S_ISDIR(os.fstat(file).st_mode)
+            else os.readlink(f"/proc/self/fd/{file}")
+        )
         fsync(file)
 
     monkeypatch.setattr(os, "fsync", noted)
@@ -64,7 +78,9 @@ def test_file_and_folder_are_on_the_disk_when_it_is_written(tmp_path: Path, monk
     assert events[2:] == ["replace", "replace", "folder"]
 
 
-def test_files_that_belong_together_are_all_there_before_the_first_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_files_that_belong_together_are_all_there_before_the_first_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     files = {tmp_path / name: b"new" for name in ("a", "b", "sub/c")}
     for path in files:
         write_atomically(path, "old")
@@ -113,7 +129,14 @@ def _be_killed(path: Path) -> None:
 def test_nothing_of_the_users_is_removed(tmp_path: Path):
     """Whatever it ends in, at whatever depth; and nothing where a link leads."""
     run, partial = tmp_path / "run", f".last.ckpt.0a1b2c3d{SUFFIX}"
-    kept = ["thesis.part", "thesis.tex.77.part", "sub/song.mp3.part", f"notes{SUFFIX}", f".notes{SUFFIX}", f"sub/{partial}"]
+    kept = [
+        "thesis.part",
+        "thesis.tex.77.part",
+        "sub/song.mp3.part",
+        f"notes{SUFFIX}",
+        f".notes{SUFFIX}",
+        f"sub/{partial}",
+    ]
     for name in (*kept, partial, f".tensorboard.x_1b2c3d{SUFFIX}/events"):
         (run / name).parent.mkdir(parents=True, exist_ok=True)
         (run / name).write_text("something")
@@ -121,7 +144,9 @@ def test_nothing_of_the_users_is_removed(tmp_path: Path):
     (tmp_path / "elsewhere" / "thesis.tex").write_text("two years of work")
     (run / f".a.00000000{SUFFIX}").symlink_to(tmp_path / "elsewhere")
     (run / f".b.00000000{SUFFIX}").symlink_to(tmp_path / "elsewhere" / "thesis.tex")
-    remove_partial_files(run, run / "checkpoints", run / "thesis.part")  # the last two are no folders
+    remove_partial_files(
+        run, run / "checkpoints", run / "thesis.part"
+    )  # the last two are no folders
     assert names(run) == sorted([*kept, f".a.00000000{SUFFIX}", f".b.00000000{SUFFIX}"])
     assert (tmp_path / "elsewhere" / "thesis.tex").read_text() == "two years of work"
 
@@ -146,13 +171,40 @@ def test_make_clean_leaves_runs_alone(tmp_path: Path):
 
 def test_a_run_removes_rests_of_its_own_and_no_file_of_the_users(tmp_path: Path):
     """Which may lie in its folder or below, under any name."""
-    options = ["--config", "configs/digits.yaml", "--trainer.max_epochs", "1", "--trainer.limit_train_batches", "2"]
+    options = [
+        "--config",
+        "configs/digits.yaml",
+        "--trainer.max_epochs",
+        "1",
+        "--trainer.limit_train_batches",
+        "2",
+    ]
     run = tmp_path / run_name(resolve(options))
-    mine = [run / name for name in ("thesis.part", "results.json.77.part", "checkpoints/best.ckpt.77.part", "notes/song.mp3.part")]
-    rests = [run / f".results.json.0a1b2c3d{SUFFIX}", run / "checkpoints" / f".last.ckpt.0a1b2c3d{SUFFIX}"]
+    mine = [
+        run / name
+        for name in (
+            "thesis.part",
+            "results.json.77.part",
+            "checkpoints/best.ckpt.77.part",
+            "notes/song.mp3.part",
+        )
+    ]
+    rests = [
+        run / f".results.json.0a1b2c3d{SUFFIX}",
+        run / "checkpoints" / f".last.ckpt.0a1b2c3d{SUFFIX}",
+    ]
     for path in (*mine, *rests):
         write_atomically(path, "something")
-    fitted = main(["fit", *options, "--trainer.default_root_dir", str(tmp_path), "--trainer.enable_progress_bar", "false"])
+    fitted = main(
+        [
+            "fit",
+            *options,
+            "--trainer.default_root_dir",
+            str(tmp_path),
+            "--trainer.enable_progress_bar",
+            "false",
+        ]
+    )
     assert fitted.run_dir == run
     assert [path.read_text() for path in mine] == ["something"] * len(mine)
     assert not any(path.exists() for path in rests)

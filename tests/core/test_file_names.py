@@ -19,7 +19,9 @@ TABLE = {"rows": "seed_everything", "columns": ["kl"]}
 def _long_class(tmp_path_factory: pytest.TempPathFactory):
     """A dataset whose class has a name that no folder can have."""
     folder = tmp_path_factory.mktemp("module")
-    (folder / "long_names.py").write_text(f"from datamodules import Digits\n\n\nclass {'D' * 300}(Digits):\n    pass\n")
+    (folder / "long_names.py").write_text(
+        f"from datamodules import Digits\n\n\nclass {'D' * 300}(Digits):\n    pass\n"
+    )
     sys.path.append(str(folder))
     yield
     sys.path.remove(str(folder))
@@ -37,23 +39,45 @@ def told(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
     ("content", "message"),
     [
         ({"name": LONG}, "study.yaml: name is nnn"),
-        ({"report": {"tables": [TABLE, {**TABLE, "name": LONG}]}}, "study.yaml: report.tables[1].name is nnn"),
+        (
+            {"report": {"tables": [TABLE, {**TABLE, "name": LONG}]}},
+            "study.yaml: report.tables[1].name is nnn",
+        ),
         ({"report": {"figures": [{"name": LONG}]}}, "study.yaml: report.figures[0].name is nnn"),
         ({"selections": {LONG: {}}}, "study.yaml: the name of a selection is nnn"),
-        ({"options": {"data": f"long_names.{'D' * 300}"}}, "the name that a run has by its data and data.delivery is ddd"),
         (
-            {"options": {"trainer.callbacks": [{"class_path": "OODScores", "init_args": {"sets": {LONG: "noise.npy"}}}]}},
+            {"options": {"data": f"long_names.{'D' * 300}"}},
+            "the name that a run has by its data and data.delivery is ddd",
+        ),
+        (
+            {
+                "options": {
+                    "trainer.callbacks": [
+                        {"class_path": "OODScores", "init_args": {"sets": {LONG: "noise.npy"}}}
+                    ]
+                }
+            },
             "study.yaml: OODScores's sets hold the name nnn",
         ),
     ],
     ids=["study", "table", "figure", "selection", "run", "probe"],
 )
 def test_a_name_too_long_for_a_file_is_refused_in_plan_and_before_a_run(
-    command: str, content: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture
+    command: str,
+    content: dict[str, Any],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture,
 ):
-    base = {"name": "small", "configs": [str(ROOT / "configs/digits.yaml")], "grids": {"all": {"seed_everything": [0, 1]}}}
+    base = {
+        "name": "small",
+        "configs": [str(ROOT / "configs/digits.yaml")],
+        "grids": {"all": {"seed_everything": [0, 1]}},
+    }
     (tmp_path / "study.yaml").write_text(yaml.safe_dump({**base, **content}))
-    text = told(["study", command, str(tmp_path / "study.yaml"), "--runs", str(tmp_path / "runs")], capsys)
+    text = told(
+        ["study", command, str(tmp_path / "study.yaml"), "--runs", str(tmp_path / "runs")], capsys
+    )
     assert message in text
     assert " bytes; it names files, so it must be at most 1" in text
     assert len(text.splitlines()) == 1
@@ -61,7 +85,16 @@ def test_a_name_too_long_for_a_file_is_refused_in_plan_and_before_a_run(
 
 
 def test_a_single_run_and_its_folder_too(tmp_path: Path, capsys: pytest.CaptureFixture):
-    message = told([*FIT, "--data", f"long_names.{'D' * 300}", "--trainer.default_root_dir", str(tmp_path / "runs")], capsys)
+    message = told(
+        [
+            *FIT,
+            "--data",
+            f"long_names.{'D' * 300}",
+            "--trainer.default_root_dir",
+            str(tmp_path / "runs"),
+        ],
+        capsys,
+    )
     assert "the name that a run has by its data and data.delivery is ddd" in message
     assert not (tmp_path / "runs").exists()
     message = told([*FIT, "--trainer.default_root_dir", str(tmp_path / ("x" * 256))], capsys)
@@ -80,7 +113,10 @@ def test_names_at_the_limit_are_fine(tmp_path: Path, capsys: pytest.CaptureFixtu
                 "name": name,
                 "configs": [str(ROOT / "configs/digits.yaml")],
                 "grids": {"all": {"seed_everything": [0, 1]}},
-                "report": {"tables": [{"name": name, **TABLE, "where": {"seed_everything": [0, 1]}}], "comparisons": []},
+                "report": {
+                    "tables": [{"name": name, **TABLE, "where": {"seed_everything": [0, 1]}}],
+                    "comparisons": [],
+                },
                 "paired": [],
             }
         )

@@ -28,12 +28,21 @@ SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 def script(text: str, folder: Path) -> subprocess.Popen:
     """Another process, which has `folder` and `folder_lock` at hand, and says things by its output."""
     start = f"from core.folder_lock import folder_lock\nfrom pathlib import Path\nimport os\nfolder = Path({str(folder)!r})\n"
-    return subprocess.Popen([sys.executable, "-c", start + text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    return subprocess.Popen(
+        [sys.executable, "-c", start + text],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
 
 
 def holder(folder: Path) -> subprocess.Popen:
     """Another process that has the folder until it is killed or its input is closed."""
-    process = script("with folder_lock(folder, 'trains this run'):\n    print('mine', flush=True)\n    input()", folder)
+    process = script(
+        "with folder_lock(folder, 'trains this run'):\n    print('mine', flush=True)\n    input()",
+        folder,
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "mine\n"
     return process
@@ -56,7 +65,10 @@ def content(folder: Path) -> str:
 def test_whoever_may_not_wait_is_told_who_has_it(tmp_path: Path):
     other = holder(tmp_path / "run")
     message = rf"run is held by process {other.pid} on {re.escape(socket.gethostname())}, which trains this run, {SINCE}; wait for it to end, or stop it\.$"
-    with pytest.raises(InputError, match=message), folder_lock(tmp_path / "run", "tests this run", wait=False):
+    with (
+        pytest.raises(InputError, match=message),
+        folder_lock(tmp_path / "run", "tests this run", wait=False),
+    ):
         pytest.fail("two have it")
     end(other)
     with folder_lock(tmp_path / "run", "tests this run", wait=False):
@@ -72,7 +84,8 @@ def test_whoever_waits_says_once_for_whom_and_has_it_when_that_one_ends(tmp_path
 
     with folder_lock(tmp_path, "tests this run", say=say):
         assert re.fullmatch(
-            rf"{tmp_path} is held by process {other.pid} on .+, which trains this run, {SINCE}; waiting for it to end", *result
+            rf"{tmp_path} is held by process {other.pid} on .+, which trains this run, {SINCE}; waiting for it to end",
+            *result,
         )
         assert "which tests this run" in content(tmp_path)
     assert content(tmp_path) == ""
@@ -132,7 +145,9 @@ def test_another_thread_does_not_have_what_one_has(tmp_path: Path):
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-    assert errors == [f"{tmp_path} is held by another thread of this process; wait for it to end, or stop it."]
+    assert errors == [
+        f"{tmp_path} is held by another thread of this process; wait for it to end, or stop it."
+    ]
 
 
 def test_a_forked_process_has_nothing_of_what_its_parent_has(tmp_path: Path):
@@ -159,7 +174,10 @@ if not child:
         tmp_path,
     )
     assert parent.stdout is not None
-    assert re.match(rf"child: .* is held by process {parent.pid} on .*, which runs this study", parent.stdout.readline())
+    assert re.match(
+        rf"child: .* is held by process {parent.pid} on .*, which runs this study",
+        parent.stdout.readline(),
+    )
     assert parent.stdout.readline() == "parent: still mine\n"
     assert parent.stdout.readline() == "orphan\n"
     assert not is_free(tmp_path)
@@ -169,7 +187,9 @@ if not child:
     end(parent)
 
 
-def test_a_process_forked_while_a_thread_has_it_waits_for_the_parent_and_not_for_that_thread(tmp_path: Path):
+def test_a_process_forked_while_a_thread_has_it_waits_for_the_parent_and_not_for_that_thread(
+    tmp_path: Path,
+):
     """Which does not exist in it, and so would never let it in."""
     process = script(
         """
@@ -227,7 +247,9 @@ def test_nothing_follows_a_link_or_touches_where_it_leads(tmp_path: Path):
     run.mkdir()
     (run / ".lock").symlink_to(target)
     with (
-        pytest.raises(InputError, match=r"run/\.lock is a link, and a lock follows none; remove it\."),
+        pytest.raises(
+            InputError, match=r"run/\.lock is a link, and a lock follows none; remove it\."
+        ),
         folder_lock(run, "trains this run"),
     ):
         pytest.fail("it was followed")
@@ -242,7 +264,12 @@ def test_nothing_follows_a_link_or_touches_where_it_leads(tmp_path: Path):
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "pipe"])
 def test_what_is_no_file_is_refused(tmp_path: Path, make):
     make(tmp_path / ".lock")
-    with pytest.raises(InputError, match=r"\.lock is not a file, so it cannot be locked; remove it\."), folder_lock(tmp_path, "trains"):
+    with (
+        pytest.raises(
+            InputError, match=r"\.lock is not a file, so it cannot be locked; remove it\."
+        ),
+        folder_lock(tmp_path, "trains"),
+    ):
         pytest.fail("it was held")
 
 
@@ -258,9 +285,15 @@ def test_a_file_of_that_name_that_is_somebody_elses_is_left_as_it_is(tmp_path: P
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path):
     (tmp_path / "run").write_text("mine")
-    with pytest.raises(InputError, match="run is not a folder but a file"), folder_lock(tmp_path / "run", "trains this run"):
+    with (
+        pytest.raises(InputError, match="run is not a folder but a file"),
+        folder_lock(tmp_path / "run", "trains this run"),
+    ):
         pytest.fail("it was held")
-    with pytest.raises(InputError, match="something above it is a file"), folder_lock(tmp_path / "run" / "a", "trains this run"):
+    with (
+        pytest.raises(InputError, match="something above it is a file"),
+        folder_lock(tmp_path / "run" / "a", "trains this run"),
+    ):
         pytest.fail("it was held")
 
 
@@ -278,7 +311,10 @@ def test_a_disk_without_locks_is_said(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_system_without_locks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "fcntl", None)
-    with pytest.raises(InputError, match="this system has no flock"), folder_lock(tmp_path, "trains this run"):
+    with (
+        pytest.raises(InputError, match="this system has no flock"),
+        folder_lock(tmp_path, "trains this run"),
+    ):
         pytest.fail("it was held")
 
 
@@ -286,7 +322,10 @@ def test_a_folder_on_a_disk_mounted_read_only_is_said_even_to_root(tmp_path: Pat
     run = tmp_path / "somebody" / "run"
     run.mkdir(parents=True)
     mount = f"mount --bind {tmp_path}/somebody {tmp_path}/somebody && mount -o remount,ro,bind {tmp_path}/somebody"
-    if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True).returncode:
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True).returncode
+    ):
         pytest.skip("nothing can be mounted here")
     look = f"""
 from pathlib import Path
@@ -298,9 +337,12 @@ for folder in (Path({str(run)!r}), Path({str(run)!r}, "new")):
 """
     (tmp_path / "look.py").write_text(look)
     command = ["unshare", "-rm", "sh", "-c", f"{mount} && exec {sys.executable} {tmp_path}/look.py"]
-    output = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout
+    output = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    ).stdout
     assert output.splitlines() == [
-        f"False {folder} cannot be written (Read-only file system); name a folder that can." for folder in (run, run / "new")
+        f"False {folder} cannot be written (Read-only file system); name a folder that can."
+        for folder in (run, run / "new")
     ]
 
 
@@ -325,9 +367,14 @@ def test_a_folder_deleted_while_one_waits_is_made_and_held_anew(tmp_path: Path):
         assert not is_free(run)
 
 
-def test_a_disk_that_gives_a_file_another_number_each_time_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_disk_that_gives_a_file_another_number_each_time_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(module, "_is_at", lambda file, path: False)
-    with pytest.raises(InputError, match="is another file whenever it is opened"), folder_lock(tmp_path, "trains this run"):
+    with (
+        pytest.raises(InputError, match="is another file whenever it is opened"),
+        folder_lock(tmp_path, "trains this run"),
+    ):
         pytest.fail("it was held")
 
 
@@ -339,7 +386,10 @@ def test_what_a_lock_says_is_safe_to_print(tmp_path: Path):
     )
     assert other.stdout is not None
     other.stdout.readline()
-    with pytest.raises(InputError, match=r"is held by process 1 on \[2J; wait"), folder_lock(tmp_path, "trains", wait=False):
+    with (
+        pytest.raises(InputError, match=r"is held by process 1 on \[2J; wait"),
+        folder_lock(tmp_path, "trains", wait=False),
+    ):
         pytest.fail("two have it")
     end(other)
 
@@ -349,7 +399,10 @@ def _enter_again_and_again(folder: Path) -> None:
     inside = folder / "inside"
 
     def enter() -> None:
-        with folder_lock(folder, "enters", say=lambda line: None), folder_lock(folder, "enters again", wait=False):
+        with (
+            folder_lock(folder, "enters", say=lambda line: None),
+            folder_lock(folder, "enters again", wait=False),
+        ):
             other = inside.read_text() if inside.exists() else ""  # of one who was killed
             if other and Path("/proc", other).exists():
                 (folder / "two").touch()
@@ -374,7 +427,10 @@ def test_never_are_two_in_however_often_they_are_killed(tmp_path: Path, kills: i
     context, chance = get_context("fork"), random.Random(0)
     folder = tmp_path / "run"
     folder.mkdir()
-    workers = [context.Process(target=_enter_again_and_again, args=(folder,), daemon=True) for _ in range(4)]
+    workers = [
+        context.Process(target=_enter_again_and_again, args=(folder,), daemon=True)
+        for _ in range(4)
+    ]
     for worker in workers:
         worker.start()
     (folder / "count").touch()
@@ -386,7 +442,9 @@ def test_never_are_two_in_however_often_they_are_killed(tmp_path: Path, kills: i
         number = chance.randrange(len(workers))
         workers[number].kill()
         workers[number].join()
-        workers[number] = context.Process(target=_enter_again_and_again, args=(folder,), daemon=True)
+        workers[number] = context.Process(
+            target=_enter_again_and_again, args=(folder,), daemon=True
+        )
         workers[number].start()
     for worker in workers:
         worker.kill()

@@ -27,18 +27,26 @@ except interruption.Interrupted as stop:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="how a mutex begins is Linux's")
-@pytest.mark.parametrize(("number", "code", "name"), [(signal.SIGTERM, 143, "SIGTERM"), (signal.SIGINT, 130, "Ctrl-C")])
+@pytest.mark.parametrize(
+    ("number", "code", "name"), [(signal.SIGTERM, 143, "SIGTERM"), (signal.SIGINT, 130, "Ctrl-C")]
+)
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_process_that_waits_for_another_ends(number: int, code: int, name: str, signals: int):
     """In a library, where it sleeps for ever. A first signal is waited on for `PATIENCE`, a second is not."""
     words = [sys.executable, "-c", WAITS, "0.2" if signals == 1 else "3600"]
-    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout
     mutex = process.stdout.readline().strip()
-    until(lambda: mutex in Path(f"/proc/{process.pid}/task/{process.pid}/syscall").read_text().split())  # there the main thread sleeps
+    until(
+        lambda: mutex in Path(f"/proc/{process.pid}/task/{process.pid}/syscall").read_text().split()
+    )  # there the main thread sleeps
     process.send_signal(number)
     if signals == 2:
-        process.send_signal(signal.SIGTERM if number == signal.SIGINT else signal.SIGINT)  # equal ones may arrive as one
+        process.send_signal(
+            signal.SIGTERM if number == signal.SIGINT else signal.SIGINT
+        )  # equal ones may arrive as one
     _, message = process.communicate(timeout=HANGS)
     names = {code: name} if signals == 1 else {143: "SIGTERM", 130: "Ctrl-C"}
     assert process.returncode in names

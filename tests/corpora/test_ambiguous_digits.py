@@ -35,13 +35,21 @@ def test_the_same_seed_makes_the_same_digits_and_another_seed_others(mnist: Sour
     np.testing.assert_array_equal(one.labels, again.labels)
     np.testing.assert_array_equal(ends, ends_again)
     for name in ("autoencoder", "classifier", "interpolated"):
-        assert (tmp_path / "one" / f"{name}.safetensors").read_bytes() == (tmp_path / "again" / f"{name}.safetensors").read_bytes()
+        assert (tmp_path / "one" / f"{name}.safetensors").read_bytes() == (
+            tmp_path / "again" / f"{name}.safetensors"
+        ).read_bytes()
     other, _ = interpolated_source(mnist, TINY, 1, tmp_path / "other", "key of another seed")
     assert not np.array_equal(one.images, other.images)
 
 
-def test_each_is_made_of_two_reserved_digits_that_no_other_is_made_of(mnist: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ambiguous_digits, "trained_vae", lambda images, dimensions, epochs, seed: trained_vae(images, dimensions, 1, seed))
+def test_each_is_made_of_two_reserved_digits_that_no_other_is_made_of(
+    mnist: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(
+        ambiguous_digits,
+        "trained_vae",
+        lambda images, dimensions, epochs, seed: trained_vae(images, dimensions, 1, seed),
+    )
     made, ends = interpolated_source(mnist, TINY, 0, tmp_path, "key")
     assert made.name == "interpolated"
     assert made.images.shape == (60, 28, 28)
@@ -52,7 +60,9 @@ def test_each_is_made_of_two_reserved_digits_that_no_other_is_made_of(mnist: Sou
     assert (mnist.part[ends] == "train").all()
     reserved = reserve(mnist.part, 300, 0)
     reader = trained(LeNet, mnist.images[reserved], mnist.labels[reserved], 1, 0)
-    np.testing.assert_allclose(made.labels, predicted(reader, made.images).double().numpy(), atol=1e-6)
+    np.testing.assert_allclose(
+        made.labels, predicted(reader, made.images).double().numpy(), atol=1e-6
+    )
 
 
 def test_the_way_from_one_digit_to_another_begins_and_ends_with_them(mnist: Source):
@@ -75,7 +85,9 @@ def test_an_autoencoder_learns_what_digits_look_like(mnist: Source):
 
 def test_labels_are_chosen_evenly_over_entropy():
     rng = np.random.default_rng(0)
-    probs = np.concatenate([rng.dirichlet(np.full(10, share), 700) for share in (0.02, 0.1, 0.5, 5)])
+    probs = np.concatenate(
+        [rng.dirichlet(np.full(10, share), 700) for share in (0.02, 0.1, 0.5, 5)]
+    )
     rows = evenly(probs, 500, seed=0)
     assert len(np.unique(rows)) == 500
     level = (entr(probs).sum(1) / np.log(10) * 10).astype(int).clip(max=9)
@@ -85,10 +97,18 @@ def test_labels_are_chosen_evenly_over_entropy():
 
 
 def test_too_few_digits(mnist: Source):
-    with pytest.raises(InputError, match=r"interpolation.digits is 901, but MNIST has only 900 training items"):
+    with pytest.raises(
+        InputError, match=r"interpolation.digits is 901, but MNIST has only 900 training items"
+    ):
         reserve(mnist.part, 901, 0)
-    with pytest.raises(InputError, match=r"interpolation.images is 5, but interpolation.digits gave only 4 pairs of different digits"):
+    with pytest.raises(
+        InputError,
+        match=r"interpolation.images is 5, but interpolation.digits gave only 4 pairs of different digits",
+    ):
         evenly(np.full((4, 10), 0.1), 5, 0)
-    with pytest.raises(InputError, match=r"interpolation.digits is 10; 6 images of two digits each take at least 12"):
+    with pytest.raises(
+        InputError,
+        match=r"interpolation.digits is 10; 6 images of two digits each take at least 12",
+    ):
         Interpolation(digits=10, images=6)
     assert len(pairs(np.zeros(40, int), 0)) == 0

@@ -13,7 +13,9 @@ from tests.conftest import write_mnist
 
 
 @given(st.floats(0, 1), st.floats(0, 0.5))
-def test_every_place_on_the_map_is_in_the_region_that_the_bounds_say(confidence: float, variability: float):
+def test_every_place_on_the_map_is_in_the_region_that_the_bounds_say(
+    confidence: float, variability: float
+):
     region = Regions(5, 0.2, 0.8, 0.3).of(np.array([confidence]), np.array([variability]))[0]
     name = "none" if region == NONE else REGIONS[region]
     if variability >= 0.2:
@@ -44,7 +46,10 @@ def test_a_network_finds_wrong_labels_hard_and_learns_the_others(tmp_path):
     ("bounds", "message"),
     [
         ((1, 0.2, 0.8, 0.3), "epochs of a data map is 1; variability needs 2 or more."),
-        ((5, 0.2, 0.3, 0.3), "hard_confidence is 0.3 and easy_confidence 0.3; the first must be the smaller"),
+        (
+            (5, 0.2, 0.3, 0.3),
+            "hard_confidence is 0.3 and easy_confidence 0.3; the first must be the smaller",
+        ),
         ((5, 0.6, 0.8, 0.3), "ambiguous_variability is 0.6; it must be above 0 and at most 0.5"),
     ],
 )

@@ -20,16 +20,25 @@ def smooth_images(number: int, seed: int = 0) -> np.ndarray:
 def all_pairs(images: np.ndarray, correlation: float) -> list[tuple[int, int]]:
     flat = images.reshape(len(images), -1).astype(float)
     table = np.corrcoef(flat)
-    return [(a, b) for a in range(len(flat)) for b in range(a + 1, len(flat)) if table[a, b] >= correlation]
+    return [
+        (a, b)
+        for a in range(len(flat))
+        for b in range(a + 1, len(flat))
+        if table[a, b] >= correlation
+    ]
 
 
 @pytest.mark.parametrize("block", [7, 64, 4096])
 @pytest.mark.parametrize("correlation", [0.6, 0.8, 0.99])
-def test_the_shortcut_finds_the_same_pairs_as_comparing_everything(block: int, correlation: float, monkeypatch: pytest.MonkeyPatch):
+def test_the_shortcut_finds_the_same_pairs_as_comparing_everything(
+    block: int, correlation: float, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(duplicates, "BLOCK", block)
     monkeypatch.setattr(duplicates, "COMPONENTS", 5)  # of the 16 that differ
     images = smooth_images(150)
-    images[120:] = np.clip(images[:30] + np.random.default_rng(1).integers(-9, 9, (30, 28, 28)), 0, 255)
+    images[120:] = np.clip(
+        images[:30] + np.random.default_rng(1).integers(-9, 9, (30, 28, 28)), 0, 255
+    )
     result = near_pairs(images, correlation)
     expected = all_pairs(images, correlation)
     assert list(zip(result.first.tolist(), result.second.tolist(), strict=True)) == expected
@@ -57,8 +66,15 @@ def test_images_of_one_grey_value_are_duplicates_only_where_they_are_equal():
     assert len(near_pairs(images[[0, 1, 2, 3, 4]], 0.99).first) == 0
 
 
-@given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)).filter(lambda pair: pair[0] < pair[1]), max_size=25))
-def test_what_is_kept_has_no_duplicate_among_the_kept_and_what_is_removed_has_an_earlier_one(listed: list[tuple[int, int]]):
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 11), st.integers(0, 11)).filter(lambda pair: pair[0] < pair[1]),
+        max_size=25,
+    )
+)
+def test_what_is_kept_has_no_duplicate_among_the_kept_and_what_is_removed_has_an_earlier_one(
+    listed: list[tuple[int, int]],
+):
     first, second = np.array(listed, int).reshape(-1, 2).T
     kept = first_of_each(12, [Pairs(first, second)])
     assert not (kept[first] & kept[second]).any()
@@ -78,5 +94,7 @@ def test_leaks_name_the_parts_and_the_rows():
 
 @pytest.mark.parametrize("correlation", [0.0, 1.01])
 def test_a_threshold_that_is_no_correlation(correlation: float):
-    with pytest.raises(InputError, match=f"near_duplicate is {correlation}; it must be a correlation above 0"):
+    with pytest.raises(
+        InputError, match=f"near_duplicate is {correlation}; it must be a correlation above 0"
+    ):
         near_pairs(smooth_images(3), correlation)

@@ -16,7 +16,9 @@ def test_quotas_are_as_even_as_what_there_is_allows(available: list[int], share:
     quotas = even_quotas(cells, total)
     assert quotas.sum() == total
     assert (quotas <= cells).all()
-    assert ((quotas >= quotas.max() - 1) | (quotas == cells)).all()  # who gives less than others gives all
+    assert (
+        (quotas >= quotas.max() - 1) | (quotas == cells)
+    ).all()  # who gives less than others gives all
 
 
 def test_more_than_there_is_cannot_be_taken():
@@ -42,8 +44,16 @@ def offered(easy: int, ambiguous: int, hard: int, seed: int = 0) -> tuple[np.nda
 
 
 @settings(max_examples=40)
-@given(st.integers(25, 60), st.integers(0, 12), st.integers(0, 12), st.integers(0, 14), st.integers(0, 3))
-def test_a_selection_keeps_all_that_was_promised(easy: int, ambiguous: int, hard: int, needed: int, seed: int):
+@given(
+    st.integers(25, 60),
+    st.integers(0, 12),
+    st.integers(0, 12),
+    st.integers(0, 14),
+    st.integers(0, 3),
+)
+def test_a_selection_keeps_all_that_was_promised(
+    easy: int, ambiguous: int, hard: int, needed: int, seed: int
+):
     digits, region = offered(easy, ambiguous, hard)
     sizes = (175, 38, 37)
     rows, part = select(digits, region, sizes, needed, seed, "mnist")
@@ -67,13 +77,21 @@ def test_a_selection_keeps_all_that_was_promised(easy: int, ambiguous: int, hard
 @pytest.mark.parametrize(
     ("sizes", "needed", "message"),
     [
-        ((70, 15, 15), 8, "mnist is to have 100 items, but 8 easy ones of each digit in training alone take 120."),
+        (
+            (70, 15, 15),
+            8,
+            "mnist is to have 100 items, but 8 easy ones of each digit in training alone take 120.",
+        ),
         (
             (175, 38, 37),
             15,
             "mnist has 20 easy items of digit 0, but 15 of each in training take 22; lower easy_per_digit or easy_confidence.",
         ),
-        ((210, 45, 45), 5, "mnist is to have 300 items, but only 260 are easy, ambiguous or hard; ask for fewer."),
+        (
+            (210, 45, 45),
+            5,
+            "mnist is to have 300 items, but only 260 are easy, ambiguous or hard; ask for fewer.",
+        ),
     ],
 )
 def test_too_few_items(sizes: tuple[int, int, int], needed: int, message: str):

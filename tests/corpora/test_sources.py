@@ -8,7 +8,15 @@ import pytest
 import torch
 
 from core.errors import InputError
-from corpora.sources import AMBIGUOUS, ARDIS, ambiguous_source, ardis_source, mnist_source, read_source, source_digests
+from corpora.sources import (
+    AMBIGUOUS,
+    ARDIS,
+    ambiguous_source,
+    ardis_source,
+    mnist_source,
+    read_source,
+    source_digests,
+)
 
 
 def write_ambiguous(root: Path, images: torch.Tensor, labels: torch.Tensor) -> Path:
@@ -54,10 +62,15 @@ class Payload:
         return (Path.touch, (Path("ran"),))
 
 
-def test_a_file_that_would_run_code_is_refused_and_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_that_would_run_code_is_refused_and_nothing_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     write_ambiguous(tmp_path, torch.rand(3, 1, 28, 28), torch.zeros(3, 10, dtype=torch.int64))
-    for write in (lambda path: torch.save(Payload(), path), lambda path: path.write_bytes(pickle.dumps(Payload()))):
+    for write in (
+        lambda path: torch.save(Payload(), path),
+        lambda path: path.write_bytes(pickle.dumps(Payload())),
+    ):
         write(tmp_path / AMBIGUOUS[1].path)
         with pytest.raises(InputError) as mistake:
             ambiguous_source(str(tmp_path))
@@ -92,7 +105,9 @@ def test_a_file_that_would_run_code_is_refused_and_nothing_runs(tmp_path: Path, 
         ),
     ],
 )
-def test_other_tensors_than_published(tmp_path: Path, images: torch.Tensor, labels: torch.Tensor, message: str):
+def test_other_tensors_than_published(
+    tmp_path: Path, images: torch.Tensor, labels: torch.Tensor, message: str
+):
     with pytest.raises(InputError, match=message):
         ambiguous_source(str(write_ambiguous(tmp_path, images, labels)))
 
@@ -105,7 +120,10 @@ def test_a_dictionary_is_no_tensor(tmp_path: Path):
 
 
 def test_ardis_by_its_tables(tmp_path: Path):
-    images, digits = np.random.default_rng(0).integers(256, size=(7, 28, 28)), np.array([3, 1, 4, 1, 5, 9, 2])
+    images, digits = (
+        np.random.default_rng(0).integers(256, size=(7, 28, 28)),
+        np.array([3, 1, 4, 1, 5, 9, 2]),
+    )
     result = read_source("ardis", str(write_ardis(tmp_path, images, digits)))
     np.testing.assert_array_equal(result.images, images)
     assert result.digits.tolist() == digits.tolist()
@@ -120,9 +138,21 @@ def test_ardis_by_its_tables(tmp_path: Path):
     [
         (0, "a b c\n", "ARDIS_train_2828.csv is no table of numbers that blanks separate"),
         (0, "1 2 3\n" * 5, "ARDIS_train_2828.csv has rows of 3 numbers; each must have 784"),
-        (0, ("256 " * 784 + "\n") * 5, "ARDIS_train_2828.csv has other values than grey ones in rows 0, 1, 2 and 2 more"),
-        (1, "1 1 0 0 0 0 0 0 0 0\n" * 5, "ARDIS_train_labels.csv has labels that are no single digit in rows 0, 1, 2 and 2 more"),
-        (1, "1 0 0 0 0 0 0 0 0 0\n", "ARDIS_train_2828.csv has 5 rows, but .*ARDIS_train_labels.csv has 1; they must be the same items"),
+        (
+            0,
+            ("256 " * 784 + "\n") * 5,
+            "ARDIS_train_2828.csv has other values than grey ones in rows 0, 1, 2 and 2 more",
+        ),
+        (
+            1,
+            "1 1 0 0 0 0 0 0 0 0\n" * 5,
+            "ARDIS_train_labels.csv has labels that are no single digit in rows 0, 1, 2 and 2 more",
+        ),
+        (
+            1,
+            "1 0 0 0 0 0 0 0 0 0\n",
+            "ARDIS_train_2828.csv has 5 rows, but .*ARDIS_train_labels.csv has 1; they must be the same items",
+        ),
     ],
 )
 def test_a_bad_table_of_ardis(tmp_path: Path, file: int, content: str, message: str):
@@ -134,6 +164,7 @@ def test_a_bad_table_of_ardis(tmp_path: Path, file: int, content: str, message: 
 
 def test_ardis_that_is_absent(tmp_path: Path):
     with pytest.raises(
-        InputError, match=r"ARDIS_train_2828.csv is absent; put the files of ARDIS's dataset IV there by hand, or leave ardis out"
+        InputError,
+        match=r"ARDIS_train_2828.csv is absent; put the files of ARDIS's dataset IV there by hand, or leave ardis out",
     ):
         source_digests("ardis", str(tmp_path))

@@ -26,7 +26,9 @@ def make(kind: str):
 def epoch_of(loader, epoch: int) -> list[list[int]]:
     # as Lightning does: the iterator is made first, the epoch set afterwards
     stream = iter(loader)
-    (loader.sampler if isinstance(loader, TensorLoader) else loader.batch_sampler.sampler).set_epoch(epoch)
+    (
+        loader.sampler if isinstance(loader, TensorLoader) else loader.batch_sampler.sampler
+    ).set_epoch(epoch)
     return [index.tolist() for _, index in stream]
 
 

@@ -28,8 +28,12 @@ def values() -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize(("name", "kind"), [("e.npy", np.float32), ("e.npy", np.float16), ("e.safetensors", np.float64)])
-def test_a_batch_is_what_indexing_would_give(values: np.ndarray, tmp_path: Path, name: str, kind: type):
+@pytest.mark.parametrize(
+    ("name", "kind"), [("e.npy", np.float32), ("e.npy", np.float16), ("e.safetensors", np.float64)]
+)
+def test_a_batch_is_what_indexing_would_give(
+    values: np.ndarray, tmp_path: Path, name: str, kind: type
+):
     if name.endswith(".npy"):
         np.save(tmp_path / name, values.astype(kind))
     else:
@@ -49,8 +53,13 @@ def test_rows_are_asked_for_at_first_and_after_a_batch_had_to_wait_and_neighbour
     asked, waits = [], iter([0, 0, 0, 0, 0, 5, 5, 5])  # before and after each batch
     monkeypatch.setattr("datamodules.memmap_inputs.COLD", 1)
     monkeypatch.setattr("datamodules.memmap_inputs._waits", lambda: next(waits))
-    monkeypatch.setattr("os.posix_fadvise", lambda file, start, length, advice: asked.append((start, length)))
-    inputs, index = MemmapInputs(memmap_array(tmp_path / "e.npy"), np.arange(200)), torch.tensor([7, 9, 8, 100, 7])
+    monkeypatch.setattr(
+        "os.posix_fadvise", lambda file, start, length, advice: asked.append((start, length))
+    )
+    inputs, index = (
+        MemmapInputs(memmap_array(tmp_path / "e.npy"), np.arange(200)),
+        torch.tensor([7, 9, 8, 100, 7]),
+    )
     for calls in (2, 2, 2, 4):
         assert torch.equal(inputs(index), torch.from_numpy(values)[index])
         assert len(asked) == calls
@@ -58,19 +67,29 @@ def test_rows_are_asked_for_at_first_and_after_a_batch_had_to_wait_and_neighbour
     assert asked == [(start + 7 * width, 3 * width), (start + 100 * width, width)] * 2
 
 
-def test_moments_of_a_file_are_those_of_the_same_rows_in_memory(values: np.ndarray, monkeypatch: pytest.MonkeyPatch):
+def test_moments_of_a_file_are_those_of_the_same_rows_in_memory(
+    values: np.ndarray, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("datamodules.memmap_inputs.AT_ONCE", 100)
     inputs, chosen = MemmapInputs(values, np.arange(200)), np.arange(3, 200, 2)
-    for result, expected in zip(moments_of(inputs, chosen), Moments.of(torch.from_numpy(values[chosen])), strict=True):
+    for result, expected in zip(
+        moments_of(inputs, chosen), Moments.of(torch.from_numpy(values[chosen])), strict=True
+    ):
         torch.testing.assert_close(result, expected)
-    assert torch.isfinite(MemmapInputs(values, np.arange(200), moments_of(inputs, chosen[:1]))(torch.arange(5))).all()
+    assert torch.isfinite(
+        MemmapInputs(values, np.arange(200), moments_of(inputs, chosen[:1]))(torch.arange(5))
+    ).all()
 
 
-def test_values_that_are_not_finite_are_refused_by_row(values: np.ndarray, monkeypatch: pytest.MonkeyPatch):
+def test_values_that_are_not_finite_are_refused_by_row(
+    values: np.ndarray, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("datamodules.memmap_inputs.AT_ONCE", 100)
     refuse_unusual(values, "e.npy")
     values[[40, 171], 2] = np.nan, np.inf
-    with pytest.raises(InputError, match=r"e.npy has values that are not finite numbers in rows 40, 171; "):
+    with pytest.raises(
+        InputError, match=r"e.npy has values that are not finite numbers in rows 40, 171; "
+    ):
         refuse_unusual(values, "e.npy")
 
 
@@ -91,7 +110,10 @@ def test_files_that_are_no_embeddings(tmp_path: Path):
     np.save(path, np.zeros((50, 50)))
     whole = path.read_bytes()
     for content, message in (
-        (whole[:900], f"holds {900 - (len(whole) - 50 * 50 * 8)} bytes of data, but its header announces 20000; it was cut short"),
+        (
+            whole[:900],
+            f"holds {900 - (len(whole) - 50 * 50 * 8)} bytes of data, but its header announces 20000; it was cut short",
+        ),
         (b"", "is not an array in .npy format; nothing in it was loaded"),
         (b"\x93NUMPY", "is not an array in .npy format; nothing in it was loaded"),
     ):
@@ -113,7 +135,10 @@ def test_files_that_are_no_embeddings(tmp_path: Path):
 @pytest.mark.parametrize("kind", [np.float32, np.uint8, np.float16])
 def test_equal_rows_are_found_by_any_kind_of_number(kind: type):
     values = np.random.default_rng(2).integers(0, 2, (300, 7)).astype(kind)
-    firsts = [next(other for other in range(300) if (values[other] == values[row]).all()) for row in range(300)]
+    firsts = [
+        next(other for other in range(300) if (values[other] == values[row]).all())
+        for row in range(300)
+    ]
     assert len(set(firsts)) < 300
     np.testing.assert_array_equal(first_equal(torch.from_numpy(values)), firsts)
     np.testing.assert_array_equal(first_equal(MemmapInputs(values, np.arange(300))), firsts)
@@ -126,9 +151,14 @@ BEYOND = 128 * 2**20  # bytes that the process may take beyond what it has
 
 def write_much(root: Path) -> None:
     item = np.repeat(np.arange(ITEMS), 3)
-    pq.write_table(pa.table({"item": item, "label": item * 7 % 5 + np.tile([0, 0, 1], ITEMS)}), root / "votes.parquet")
+    pq.write_table(
+        pa.table({"item": item, "label": item * 7 % 5 + np.tile([0, 0, 1], ITEMS)}),
+        root / "votes.parquet",
+    )
     with open(root / "embeddings.npy", "wb") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (ITEMS, FEATURES)})
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<f4", "fortran_order": False, "shape": (ITEMS, FEATURES)}
+        )
         start = file.tell()
         file.truncate(start + ITEMS * FEATURES * 4)
         for row in range(0, ITEMS, 8):
@@ -139,18 +169,31 @@ def write_much(root: Path) -> None:
 def train_under_a_limit(root: Path) -> None:
     torch.set_num_threads(1)
     gc.collect()  # what other tests left behind would be room
-    has = 1024 * next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData"))
+    has = 1024 * next(
+        int(line.split()[1])
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmData")
+    )
     resource.setrlimit(resource.RLIMIT_DATA, (has + BEYOND, has + BEYOND))
     with pytest.raises(MemoryError):  # the limit holds
         np.load(root / "embeddings.npy")
-    options = {"embeddings": "embeddings.npy", "root": str(root), "batch_size": 128, "standardize": False}
-    data = OwnVotes("votes.parquet", "item", label="label", delivery=StochasticLabelSampling(), **options)
+    options = {
+        "embeddings": "embeddings.npy",
+        "root": str(root),
+        "batch_size": 128,
+        "standardize": False,
+    }
+    data = OwnVotes(
+        "votes.parquet", "item", label="label", delivery=StochasticLabelSampling(), **options
+    )
     data.setup()
     head = torch.nn.Linear(FEATURES, data.num_classes)
     optimizer, seen = torch.optim.SGD(head.parameters(), lr=1e-9), []
     for inputs, index in data.train_dataloader():
         assert torch.equal(inputs[:, 0], torch.where(index % 8 == 0, index, 0).float())
-        torch.nn.functional.cross_entropy(head(inputs), data.bound.targets(0)[data.training_row[index]]).backward()
+        torch.nn.functional.cross_entropy(
+            head(inputs), data.bound.targets(0)[data.training_row[index]]
+        ).backward()
         optimizer.step()
         optimizer.zero_grad()
         seen.append(index)
@@ -162,7 +205,9 @@ def train_under_a_limit(root: Path) -> None:
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_an_epoch_over_embeddings_that_do_not_fit_into_the_limit_of_memory(tmp_path: Path):
     write_much(tmp_path)
-    process = multiprocessing.get_context("fork").Process(target=train_under_a_limit, args=(tmp_path,))  # with all imports done
+    process = multiprocessing.get_context("fork").Process(
+        target=train_under_a_limit, args=(tmp_path,)
+    )  # with all imports done
     process.start()
     process.join(HANGS)
     process.kill()

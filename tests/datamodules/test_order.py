@@ -8,24 +8,40 @@ from hypothesis import strategies as st
 from core.errors import InputError
 from datamodules.order import BatchOrder
 
-sizes = st.tuples(st.integers(1, 60), st.integers(5, 30), st.integers(1, 5))  # of items (also fewer than ranks), batches and ranks
+sizes = st.tuples(
+    st.integers(1, 60), st.integers(5, 30), st.integers(1, 5)
+)  # of items (also fewer than ranks), batches and ranks
 
 
-def batches(items: int, batch_size: int, seed: int, epoch: int, rank: int = 0, ranks: int = 1, shuffle: bool = True) -> list[list[int]]:
+def batches(
+    items: int,
+    batch_size: int,
+    seed: int,
+    epoch: int,
+    rank: int = 0,
+    ranks: int = 1,
+    shuffle: bool = True,
+) -> list[list[int]]:
     order = BatchOrder(torch.arange(items), batch_size, seed, shuffle, rank, ranks)
     order.set_epoch(epoch)
     return [batch.tolist() for batch in order]
 
 
 @given(sizes, st.integers(0, 3), st.booleans())
-def test_every_item_once_per_epoch_over_all_ranks(size: tuple[int, int, int], epoch: int, shuffle: bool):
+def test_every_item_once_per_epoch_over_all_ranks(
+    size: tuple[int, int, int], epoch: int, shuffle: bool
+):
     items, batch_size, ranks = size
     shares = [batches(items, batch_size, 0, epoch, rank, ranks, shuffle) for rank in range(ranks)]
-    assert sorted(item for share in shares for batch in share for item in batch) == list(range(items))
+    assert sorted(item for share in shares for batch in share for item in batch) == list(
+        range(items)
+    )
 
 
 @given(sizes)
-def test_all_ranks_see_equally_many_batches_and_their_shares_differ_by_one_item_at_most(size: tuple[int, int, int]):
+def test_all_ranks_see_equally_many_batches_and_their_shares_differ_by_one_item_at_most(
+    size: tuple[int, int, int],
+):
     items, batch_size, ranks = size
     shares = [batches(items, batch_size, 0, 0, rank, ranks) for rank in range(ranks)]
     assert len({len(share) for share in shares}) == 1

@@ -8,12 +8,16 @@ from torchvision.transforms import functional as vision
 from datamodules.preparation import CropFlip, Standardize
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
-IMAGES = torch.from_numpy(np.random.default_rng(0).integers(0, 256, size=(40, 3, 32, 32), dtype=np.uint8))
+IMAGES = torch.from_numpy(
+    np.random.default_rng(0).integers(0, 256, size=(40, 3, 32, 32), dtype=np.uint8)
+)
 
 
 def test_standardize_equals_torchvision():
     index = torch.tensor([7, 0, 7])
-    expected = torch.stack([vision.normalize(IMAGES[i] / 255, list(MEAN), list(STD)) for i in index])
+    expected = torch.stack(
+        [vision.normalize(IMAGES[i] / 255, list(MEAN), list(STD)) for i in index]
+    )
     torch.testing.assert_close(Standardize(IMAGES, MEAN, STD, 255)(index, epoch=0), expected)
 
 
@@ -34,8 +38,12 @@ def test_augmentation_is_a_function_of_seed_epoch_and_item():
     piecewise = CropFlip(IMAGES, MEAN, STD, 255, seed=3)
     for index in torch.randperm(40, generator=torch.Generator().manual_seed(0)).split(7):
         assert torch.equal(piecewise(index, epoch=2), whole[index])
-    assert not torch.equal(CropFlip(IMAGES, MEAN, STD, 255, seed=3)(torch.arange(40), epoch=3), whole)
-    assert not torch.equal(CropFlip(IMAGES, MEAN, STD, 255, seed=4)(torch.arange(40), epoch=2), whole)
+    assert not torch.equal(
+        CropFlip(IMAGES, MEAN, STD, 255, seed=3)(torch.arange(40), epoch=3), whole
+    )
+    assert not torch.equal(
+        CropFlip(IMAGES, MEAN, STD, 255, seed=4)(torch.arange(40), epoch=2), whole
+    )
 
 
 def test_offsets_and_flips_are_uniform_and_independent():

@@ -12,7 +12,17 @@ from lightning import LightningModule, Trainer
 from torch.utils.data import Dataset
 
 from core.errors import InputError
-from datamodules import Delivery, Digits, MajorityVote, Mixup, Multipass, SoftLabels, StochasticLabelSampling, VoteDataModule, VoteTable
+from datamodules import (
+    Delivery,
+    Digits,
+    MajorityVote,
+    Mixup,
+    Multipass,
+    SoftLabels,
+    StochasticLabelSampling,
+    VoteDataModule,
+    VoteTable,
+)
 from datamodules.loading import Batch
 from datamodules.vote_datamodule import Corpus
 
@@ -53,7 +63,12 @@ class Recorder(LightningModule):
 
 def record(data: VoteDataModule, epochs: int) -> Recorder:
     recorder = Recorder()
-    quiet: dict[str, Any] = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet: dict[str, Any] = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     Trainer(max_epochs=epochs, accelerator="cpu", **quiet).fit(recorder, datamodule=data)
     return recorder
 
@@ -64,7 +79,11 @@ def epoch_targets(batches) -> torch.Tensor:
     return torch.cat([batch.targets for batch in batches])[index.argsort()]
 
 
-@pytest.mark.parametrize("delivery", [SoftLabels(), MajorityVote(), Multipass(), StochasticLabelSampling()], ids=lambda d: type(d).__name__)
+@pytest.mark.parametrize(
+    "delivery",
+    [SoftLabels(), MajorityVote(), Multipass(), StochasticLabelSampling()],
+    ids=lambda d: type(d).__name__,
+)
 def test_training_sees_the_deliverys_targets_of_that_epoch(delivery: Delivery):
     recorder = record(Small(delivery=delivery, batch_size=8, seed=4), epochs=3)
     bound = delivery.bind(VOTES.take(SPLITS["train"]), seed=4)
@@ -76,20 +95,27 @@ def test_training_sees_the_deliverys_targets_of_that_epoch(delivery: Delivery):
 
 def test_evaluation_sees_all_votes_whatever_training_sees():
     recorder = record(Small(delivery=MajorityVote(), votes_per_item=1, batch_size=2), epochs=1)
-    assert torch.equal(epoch_targets(recorder.evaluation_batches[-2:]), torch.from_numpy(VOTES.probs[:3]).float())
+    assert torch.equal(
+        epoch_targets(recorder.evaluation_batches[-2:]), torch.from_numpy(VOTES.probs[:3]).float()
+    )
 
 
 def test_subsampled_votes_reach_any_delivery():
     recorder = record(Small(delivery=SoftLabels(), votes_per_item=2, seed=1), epochs=1)
     expected = VOTES.take(SPLITS["train"]).subsample(2, seed=1).probs
-    assert torch.equal(epoch_targets(recorder.training_batches[0]), torch.from_numpy(expected).float())
+    assert torch.equal(
+        epoch_targets(recorder.training_batches[0]), torch.from_numpy(expected).float()
+    )
     assert set(np.unique(expected)) == {0.0, 0.5, 1.0}
 
 
 def test_mixup_mixes_inputs_and_targets_of_the_batch():
     recorder = record(Small(delivery=Mixup(base=SoftLabels(), alpha=1.0), batch_size=25), epochs=1)
     batch = recorder.training_batches[0][0]
-    inputs, probs = torch.arange(60.0).reshape(30, 2)[batch.index], torch.from_numpy(VOTES.probs).float()[batch.index]
+    inputs, probs = (
+        torch.arange(60.0).reshape(30, 2)[batch.index],
+        torch.from_numpy(VOTES.probs).float()[batch.index],
+    )
     share = ((batch.inputs - inputs.roll(1, 0)) / (inputs - inputs.roll(1, 0))).mean()
     torch.testing.assert_close(batch.targets, share * probs + (1 - share) * probs.roll(1, 0))
     assert 0 < share < 1
@@ -110,7 +136,9 @@ def test_workers_deliver_the_same_targets_as_tensors():
             return Corpus(Inputs(), VOTES, SPLITS)
 
     tensors = record(Small(delivery=StochasticLabelSampling(), batch_size=8), epochs=3)
-    workers = record(Large(delivery=StochasticLabelSampling(), batch_size=8, num_workers=0), epochs=3)
+    workers = record(
+        Large(delivery=StochasticLabelSampling(), batch_size=8, num_workers=0), epochs=3
+    )
     for ours, theirs in zip(tensors.training_batches, workers.training_batches, strict=True):
         for a, b in zip(ours, theirs, strict=True):
             assert torch.equal(a.index, b.index)
@@ -118,12 +146,18 @@ def test_workers_deliver_the_same_targets_as_tensors():
             assert torch.equal(a.inputs, b.inputs)
 
 
-def training_batches(delivery: Delivery, batch_size: int, epoch: int, rank: int, ranks: int) -> list[Batch]:
+def training_batches(
+    delivery: Delivery, batch_size: int, epoch: int, rank: int, ranks: int
+) -> list[Batch]:
     """What one process of several trains on."""
     data = Small(delivery=delivery, batch_size=batch_size, seed=4)
     data.setup()
     data.trainer = SimpleNamespace(  # pyright: ignore
-        training=True, current_epoch=epoch, global_rank=rank, world_size=ranks, strategy=SimpleNamespace(root_device="cpu")
+        training=True,
+        current_epoch=epoch,
+        global_rank=rank,
+        world_size=ranks,
+        strategy=SimpleNamespace(root_device="cpu"),
     )
     loader = data.train_dataloader()
     loader.sampler.set_epoch(epoch)  # pyright: ignore
@@ -131,12 +165,22 @@ def training_batches(delivery: Delivery, batch_size: int, epoch: int, rank: int,
 
 
 @given(
-    st.sampled_from([SoftLabels(), Multipass(), StochasticLabelSampling(), Mixup(), Mixup(Multipass(), alpha=0.3)]),
+    st.sampled_from(
+        [
+            SoftLabels(),
+            Multipass(),
+            StochasticLabelSampling(),
+            Mixup(),
+            Mixup(Multipass(), alpha=0.3),
+        ]
+    ),
     st.integers(4, 30),
     st.integers(0, 3),
     st.integers(1, 4),
 )
-def test_the_shares_of_all_ranks_are_the_batches_of_one_process(delivery: Delivery, batch_size: int, epoch: int, ranks: int):
+def test_the_shares_of_all_ranks_are_the_batches_of_one_process(
+    delivery: Delivery, batch_size: int, epoch: int, ranks: int
+):
     """Items, inputs and targets alike, to the last bit, and whether or not ranks divide items or batches."""
     alone = training_batches(delivery, batch_size, epoch, 0, 1)
     assert sorted(torch.cat([batch.index for batch in alone]).tolist()) == SPLITS["train"].tolist()
@@ -187,7 +231,9 @@ def test_digits_families_never_cross_a_split():
     data.setup()
     assert data.corpus
     families = len(data.corpus.votes) // 4
-    owner = np.concatenate([np.full(len(rows), i) for i, rows in enumerate(data.corpus.splits.values())])
+    owner = np.concatenate(
+        [np.full(len(rows), i) for i, rows in enumerate(data.corpus.splits.values())]
+    )
     item = np.concatenate(list(data.corpus.splits.values()))
     assert sorted(item) == list(range(4 * families))
     split_of = np.empty(4 * families, dtype=int)

@@ -52,7 +52,10 @@ def read_run(root: Path) -> Trained:
     ranks = [torch.load(path, weights_only=True) for path in sorted(folder.glob("rank_*.pt"))]
     results = folder / "results.json"
     return Trained(
-        ranks, json.loads((folder / "history.json").read_text()), json.loads(results.read_text()) if results.exists() else {}, folder
+        ranks,
+        json.loads((folder / "history.json").read_text()),
+        json.loads(results.read_text()) if results.exists() else {},
+        folder,
     )
 
 
@@ -61,7 +64,10 @@ def write_callbacks(folder: Path, probes: Collection[str] = ()) -> Path:
     sets = {"noise": write_noise(folder), "absent": str(folder / "absent.idx")}
     every = {**PROBES, "OODScores": {"k": 5, "sets": sets}}
     chosen = {name: every[name] for name in probes}
-    entries = [{"class_path": name, "init_args": more} for name, more in {"tests.devices.recorder.Recorder": {}, **chosen}.items()]
+    entries = [
+        {"class_path": name, "init_args": more}
+        for name, more in {"tests.devices.recorder.Recorder": {}, **chosen}.items()
+    ]
     path = folder / "callbacks.yaml"
     path.write_text(yaml.safe_dump({"trainer": {"callbacks": entries}}))
     return path
@@ -73,7 +79,14 @@ def start(*command: str | Path) -> None:
     if [*command[:2]] == cli():
         done = processes.run(command[2:], env=environment)
     else:
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=HANGS, cwd=ROOT, env=environment)
+        done = subprocess.run(
+            [str(word) for word in command],
+            capture_output=True,
+            text=True,
+            timeout=HANGS,
+            cwd=ROOT,
+            env=environment,
+        )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
 
 
@@ -93,12 +106,16 @@ def largest_difference(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor
 def check_targets(one: Trained, two: Trained) -> None:
     """In every step, each of two processes has every other item of the one's batch, with the same targets."""
     assert [rank["ranks"] for rank in two.ranks] == [2, 2]
-    for whole, first, second in zip(one.ranks[0]["steps"], *(rank["steps"] for rank in two.ranks), strict=True):
+    for whole, first, second in zip(
+        one.ranks[0]["steps"], *(rank["steps"] for rank in two.ranks), strict=True
+    ):
         assert whole[:2] == first[:2] == second[:2]  # epoch and step
         for part in (2, 3):  # items and their targets
             assert torch.equal(whole[part][0::2], first[part])
             assert torch.equal(whole[part][1::2], second[part])
-    assert any(len(step[2]) == 0 for step in two.ranks[1]["steps"]), "no share was empty, so this case was not tried"
+    assert any(len(step[2]) == 0 for step in two.ranks[1]["steps"]), (
+        "no share was empty, so this case was not tried"
+    )
 
 
 def check_items(two: Trained) -> None:
@@ -126,6 +143,8 @@ def check_same(one: Trained, two: Trained) -> None:
     check_targets(one, two)
     check_items(two)
     check_gradients(one, two)
-    assert {"hessian_max", "hessian_trace", "soft_nll", "entropy_spearman"} < set(two.results["metrics"])
+    assert {"hessian_max", "hessian_trace", "soft_nll", "entropy_spearman"} < set(
+        two.results["metrics"]
+    )
     assert two.results["metrics"] == pytest.approx(one.results["metrics"], rel=1e-6, abs=1e-6)
     assert two.folder.name == one.folder.name

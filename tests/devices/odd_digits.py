@@ -10,6 +10,7 @@ class OddDigits(Digits):
     def load(self) -> Corpus:
         corpus = super().load()
         corpus.splits = {
-            name: rows[:: len(rows) // items][:items] for (name, rows), items in zip(corpus.splits.items(), (97, 61, 61), strict=True)
+            name: rows[:: len(rows) // items][:items]
+            for (name, rows), items in zip(corpus.splits.items(), (97, 61, 61), strict=True)
         }
         return corpus

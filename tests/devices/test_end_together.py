@@ -30,18 +30,36 @@ def left_of(session: int) -> list[str]:
 
 def failing(starter: list[str], folder: Path, **environment: str) -> tuple[int, list[str]]:
     """Fit with two processes; returns the exit code and what was said as an error, after all of them have ended."""
-    options = [*OPTIONS, "--data", "tests.devices.mistaken_digits.MistakenDigits", *DDP, "--trainer.default_root_dir", str(folder)]
+    options = [
+        *OPTIONS,
+        "--data",
+        "tests.devices.mistaken_digits.MistakenDigits",
+        *DDP,
+        "--trainer.default_root_dir",
+        str(folder),
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
     with open(folder / "said", "w") as message:
         if starter == cli():
-            command = processes.Process(["fit", *options], env=environment, stdout=message, stderr=message)
+            command = processes.Process(
+                ["fit", *options], env=environment, stdout=message, stderr=message
+            )
         else:
             command = subprocess.Popen(
-                [*starter, "fit", *options], stdout=message, stderr=message, cwd=ROOT, env=environment, start_new_session=True
+                [*starter, "fit", *options],
+                stdout=message,
+                stderr=message,
+                cwd=ROOT,
+                env=environment,
+                start_new_session=True,
             )
         code = command.wait(HANGS)
     until(lambda: not left_of(command.pid))
-    return code, [line for line in (folder / "said").read_text().splitlines() if not line.startswith("Initializing distributed")]
+    return code, [
+        line
+        for line in (folder / "said").read_text().splitlines()
+        if not line.startswith("Initializing distributed")
+    ]
 
 
 def test_a_mistake_that_one_process_alone_finds_is_told_once_and_ends_both(tmp_path: Path):
@@ -60,7 +78,9 @@ def test_a_port_that_another_program_uses_is_told_and_leaves_no_process(tmp_path
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mistake", ["1 __init__", "0 setup", "all setup", "0 train_dataloader", "1 train_dataloader"])
+@pytest.mark.parametrize(
+    "mistake", ["1 __init__", "0 setup", "all setup", "0 train_dataloader", "1 train_dataloader"]
+)
 def test_wherever_it_is_found(mistake: str, tmp_path: Path):
     rank, where = mistake.split()
     code, (message,) = failing(cli(), tmp_path, MISTAKE=mistake)
@@ -73,7 +93,9 @@ def test_wherever_it_is_found(mistake: str, tmp_path: Path):
 @pytest.mark.parametrize("mistake", ["all __init__", "1 setup", "0 train_dataloader"])
 def test_torchrun_ends_with_its_own_report_after_the_sentence(mistake: str, tmp_path: Path):
     code, messages = failing(TORCHRUN, tmp_path, MISTAKE=mistake)
-    assert messages[0].endswith(f"votes.csv is not there in {mistake.split()[1]}; name a file that is.")
+    assert messages[0].endswith(
+        f"votes.csv is not there in {mistake.split()[1]}; name a file that is."
+    )
     assert sum("votes.csv" in line for line in messages) == 1
     assert not [line for line in messages if "Connection closed" in line]
     assert "  exitcode  : 2" in "\n".join(messages)
@@ -81,7 +103,11 @@ def test_torchrun_ends_with_its_own_report_after_the_sentence(mistake: str, tmp_
 
 
 @pytest.mark.parametrize("port", ["abc", "80000", "-1"])
-def test_what_is_no_port_is_refused_before_processes_try_to_meet(port: str, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_no_port_is_refused_before_processes_try_to_meet(
+    port: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("MASTER_PORT", port)
-    with pytest.raises(InputError, match=f"MASTER_PORT is {port}; it must be a number from 0 to 65535"):
+    with pytest.raises(
+        InputError, match=f"MASTER_PORT is {port}; it must be a number from 0 to 65535"
+    ):
         check_port()

@@ -19,12 +19,20 @@ def processes_of(folder: Path) -> dict[int, int]:
     result = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            words, environment = ((place / name).read_bytes().split(b"\0") for name in ("cmdline", "environ"))
+            words, environment = (
+                (place / name).read_bytes().split(b"\0") for name in ("cmdline", "environ")
+            )
         except OSError:  # it has ended meanwhile
             continue
         if os.fsencode(folder) in words:
             given = [entry for entry in environment if entry.startswith(b"LOCAL_RANK=")]
-            result[-1 if b"torch.distributed.run" in words else int(given[0].split(b"=")[1]) if given else 0] = int(place.name)
+            result[
+                -1
+                if b"torch.distributed.run" in words
+                else int(given[0].split(b"=")[1])
+                if given
+                else 0
+            ] = int(place.name)
     return result
 
 
@@ -39,13 +47,27 @@ def processes_of(folder: Path) -> dict[int, int]:
     ],
     ids=["torchrun, the second", "torchrun, all", "the first", "the second", "all"],
 )
-def test_all_processes_end_and_one_line_is_said(starter: list[str], to: int | str, number: signal.Signals, tmp_path: Path):
+def test_all_processes_end_and_one_line_is_said(
+    starter: list[str], to: int | str, number: signal.Signals, tmp_path: Path
+):
     torchrun, runs = starter is TORCHRUN, tmp_path / "runs"
-    options = [*OPTIONS, *DDP, "--trainer.max_epochs", "100000", "--trainer.default_root_dir", str(runs)]
+    options = [
+        *OPTIONS,
+        *DDP,
+        "--trainer.max_epochs",
+        "100000",
+        "--trainer.default_root_dir",
+        str(runs),
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with open(tmp_path / "said", "w") as message:
         command = subprocess.Popen(
-            [*starter, "fit", *options], stdout=message, stderr=message, cwd=ROOT, env=environment, start_new_session=True
+            [*starter, "fit", *options],
+            stdout=message,
+            stderr=message,
+            cwd=ROOT,
+            env=environment,
+            start_new_session=True,
         )
     try:
         until(lambda: any(runs.glob("*/checkpoints/last.ckpt")) or command.poll() is not None)
@@ -62,7 +84,9 @@ def test_all_processes_end_and_one_line_is_said(starter: list[str], to: int | st
             os.kill(process, signal.SIGKILL)
     text = (tmp_path / "said").read_text()
     name = (
-        {"SIGTERM", "Ctrl-C"} if torchrun and to == "all" else {"SIGTERM" if number is signal.SIGTERM else "Ctrl-C"}
+        {"SIGTERM", "Ctrl-C"}
+        if torchrun and to == "all"
+        else {"SIGTERM" if number is signal.SIGTERM else "Ctrl-C"}
     )  # torchrun hands on its own
     result = [line for line in text.splitlines() if "the same command continues." in line]
     assert len(result) == 1, text

@@ -21,7 +21,9 @@ COMPILE = ["--model.compile", "true"]
 # Relative, of losses and scores after six epochs: bfloat16 has three digits, and each step builds on the one before it. Compiled kernels only sum in another order.
 COARSE, FINE = 0.05, 1e-4
 
-pytestmark = pytest.mark.filterwarnings("ignore:The dirpath has changed")  # a checkpoint may be tested in another run than its own
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The dirpath has changed"
+)  # a checkpoint may be tested in another run than its own
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +35,13 @@ def short_training(switch: list[str], folder: Path) -> Path:
     """Train with a switch, and test the checkpoint without it."""
     run = main(["fit", *SHORT, *switch, "--trainer.default_root_dir", str(folder / "fit")]).run_dir
     checkpoint = ["--ckpt_path", str(run / "checkpoints" / "best.ckpt")]
-    tested = main(["test", *SHORT, *checkpoint, "--trainer.default_root_dir", str(folder / "test")]).run_dir
+    tested = main(
+        ["test", *SHORT, *checkpoint, "--trainer.default_root_dir", str(folder / "test")]
+    ).run_dir
     shutil.copy(run / "history.json", tested)
-    assert (run.name == tested.name) == (not switch), "a switch that changes rounding is another run, and its default is no part of a name"
+    assert (run.name == tested.name) == (not switch), (
+        "a switch that changes rounding is another run, and its default is no part of a name"
+    )
     return tested
 
 
@@ -57,7 +63,9 @@ def test_bfloat16(plain: Path, tmp_path: Path):
     check(BFLOAT16, COARSE, plain, tmp_path)
 
 
-def test_compile_without_code_generation(plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_compile_without_code_generation(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """All of torch.compile but the compiler: tracing, batches of other sizes, the backward pass."""
     compiled = []
 
@@ -71,13 +79,19 @@ def test_compile_without_code_generation(plain: Path, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.long
-@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler, and there is no g++")
+@pytest.mark.skipif(
+    shutil.which("g++") is None, reason="torch.compile needs a C++ compiler, and there is no g++"
+)
 def test_compile(plain: Path, tmp_path: Path):
     check(COMPILE, FINE, plain, tmp_path)
 
 
-def test_a_compiled_network_is_the_plain_one_in_evaluation_and_in_checkpoints(monkeypatch: pytest.MonkeyPatch):
-    compiled, plain = (AnnotatorClassifier((1, 8, 8), 10, SimpleFFN, compile=compile) for compile in (True, False))
+def test_a_compiled_network_is_the_plain_one_in_evaluation_and_in_checkpoints(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    compiled, plain = (
+        AnnotatorClassifier((1, 8, 8), 10, SimpleFFN, compile=compile) for compile in (True, False)
+    )
     assert list(compiled.state_dict()) == list(plain.state_dict())
     monkeypatch.setattr(compiled, "compiled", lambda inputs: "compiled")
     inputs = torch.ones(2, 1, 8, 8)

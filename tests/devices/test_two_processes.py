@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 
 from cli import main
-from tests.devices.both import OPTIONS, PROBES, Trained, check_gradients, check_items, check_targets, cli, read_run, start, write_callbacks
+from tests.devices.both import (
+    OPTIONS,
+    PROBES,
+    Trained,
+    check_gradients,
+    check_items,
+    check_targets,
+    cli,
+    read_run,
+    start,
+    write_callbacks,
+)
 
 MIXUP = '{"class_path": "Mixup", "init_args": {"base": {"class_path": "StochasticLabelSampling"}}}'  # random labels, and items that meet in pairs
 
@@ -22,14 +33,23 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Trained]:
         "--trainer.precision",
         "64-true",
     ]
-    ddp = ["--trainer.devices", "2", "--trainer.strategy", "ddp", "--trainer.default_root_dir", str(folder / "two")]
+    ddp = [
+        "--trainer.devices",
+        "2",
+        "--trainer.strategy",
+        "ddp",
+        "--trainer.default_root_dir",
+        str(folder / "two"),
+    ]
     for command in ("fit", "test"):
         main([command, *options, "--trainer.default_root_dir", str(folder / "one")])
         start(*cli(command, *options, *ddp))
     return read_run(folder / "one"), read_run(folder / "two")
 
 
-def test_the_targets_of_an_item_are_the_same_in_one_process_and_in_two(both: tuple[Trained, Trained]):
+def test_the_targets_of_an_item_are_the_same_in_one_process_and_in_two(
+    both: tuple[Trained, Trained],
+):
     check_targets(*both)
 
 
@@ -45,10 +65,17 @@ def test_every_metric_is_that_of_one_process(both: tuple[Trained, Trained]):
     one, two = (run.results for run in both)
     assert two["test_items"] == 61
     assert two["metrics"] == pytest.approx(one["metrics"], rel=1e-6, abs=1e-6)
-    assert {"hessian_max", "hessian_trace_high", "gradient_variance_mc", "late_js_high", "cartography_confidence_hlv", "kl_hlv"} < set(
+    assert {
+        "hessian_max",
+        "hessian_trace_high",
+        "gradient_variance_mc",
+        "late_js_high",
+        "cartography_confidence_hlv",
+        "kl_hlv",
+    } < set(two["metrics"])
+    assert {"smooth_ece", "entropy_spearman", "noise_auroc_odin", "noise_auroc_knn"} < set(
         two["metrics"]
     )
-    assert {"smooth_ece", "entropy_spearman", "noise_auroc_odin", "noise_auroc_knn"} < set(two["metrics"])
     assert any("absent" in note for note in two["notes"])
     assert two["notes"] == one["notes"]
 

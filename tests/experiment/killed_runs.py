@@ -58,7 +58,10 @@ class Watch:
     """In the child: notes what the run is at, where the parent can read it, and kills or asks to be killed at the moment that was chosen."""
 
     def __init__(self, moment: Moment | None):
-        self.moment, self.shared = moment, mmap.mmap(-1, 2)  # whether to be killed, and the number of the phase
+        self.moment, self.shared = (
+            moment,
+            mmap.mmap(-1, 2),
+        )  # whether to be killed, and the number of the phase
         self.seen, self.left = 0, FURTHER
 
     @property
@@ -70,7 +73,9 @@ class Watch:
             self.shared[1] = PHASES.index(event)
         if self.shared[0]:
             self.left -= 1
-            while self.left < 0:  # a parent that has to wait for a core must not find a run that has ended
+            while (
+                self.left < 0
+            ):  # a parent that has to wait for a core must not find a run that has ended
                 signal.pause()
         if self.moment and event == self.moment.event:
             self.seen += 1
@@ -95,7 +100,9 @@ class Watch:
         fsync, replace = os.fsync, os.replace
 
         def noted_fsync(file: int) -> None:
-            event = "fsync " + Path(os.readlink(f"/proc/self/fd/{file}")).name.removesuffix(SUFFIX).rsplit(".", 1)[0].removeprefix(".")
+            event = "fsync " + Path(os.readlink(f"/proc/self/fd/{file}")).name.removesuffix(
+                SUFFIX
+            ).rsplit(".", 1)[0].removeprefix(".")
             if self.moment and self.moment.event == event and self.seen + 1 == self.moment.count:
                 os.ftruncate(file, os.fstat(file).st_size // 2)
             self.note(event)
@@ -119,7 +126,9 @@ class Watch:
 def digest(value: Any) -> bytes:
     """Of nested plain data with tensors, to the last bit."""
     if isinstance(value, torch.Tensor):
-        return hashlib.sha256(str((value.dtype, tuple(value.shape))).encode() + value.contiguous().numpy().tobytes()).digest()
+        return hashlib.sha256(
+            str((value.dtype, tuple(value.shape))).encode() + value.contiguous().numpy().tobytes()
+        ).digest()
     if isinstance(value, dict):
         value = [[key, part] for key, part in value.items()]
     if isinstance(value, list | tuple):
@@ -155,7 +164,9 @@ def start(entry: dict[str, Any], watch: Watch) -> int:
             os.dup2(log.fileno(), 2)
         watch.follow()
         watch.note("start")
-        do_pack(Path(entry["job"])) if "job" in entry else [main(command) for command in entry["commands"]]
+        do_pack(Path(entry["job"])) if "job" in entry else [
+            main(command) for command in entry["commands"]
+        ]
         sys.stdout.flush()
         os._exit(0)
     except BaseException:
@@ -166,7 +177,10 @@ def start(entry: dict[str, Any], watch: Watch) -> int:
 def run(entry: dict[str, Any]) -> list[str]:
     """Do an entry to its end; returns the phases in which it was killed. One that ended before its moment came is "ended"."""
     phases = []
-    for moment in [*(Moment(*moment) for moment in entry["moments"]), *([None] if entry.get("ends", True) else [])]:
+    for moment in [
+        *(Moment(*moment) for moment in entry["moments"]),
+        *([None] if entry.get("ends", True) else []),
+    ]:
         watch = Watch(moment)
         child = start(entry, watch)
         began = time.monotonic()
@@ -197,5 +211,8 @@ if __name__ == "__main__":
     for entry in plan:
         began, spent = time.monotonic(), sum(os.times()[2:4])
         phases = run(entry)
-        cost = {"seconds": round(time.monotonic() - began, 1), "of a core": round(sum(os.times()[2:4]) - spent, 1)}
+        cost = {
+            "seconds": round(time.monotonic() - began, 1),
+            "of a core": round(sum(os.times()[2:4]) - spent, 1),
+        }
         print(json.dumps({"folder": entry["folder"], "killed in": phases, **cost}), flush=True)

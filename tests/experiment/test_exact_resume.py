@@ -37,25 +37,65 @@ DELIVERIES = ("SoftLabels", "StochasticLabelSampling", "Multipass", "Mixup")
 Entry = dict[str, Any]
 
 
-def options(delivery: str, epochs: int, patience: int, seed: int = 0, probes: bool = True) -> list[str]:
-    rule = ["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor", "val/loss", "--trainer.callbacks.patience", str(patience)]
-    looks = ["--trainer.callbacks+=DataCartography", "--trainer.callbacks+=TrainingDynamics"] if probes else []
-    return [*OPTIONS, *rule, *looks, "--trainer.max_epochs", str(epochs), "--data.delivery", delivery, "--seed_everything", str(seed)]
+def options(
+    delivery: str, epochs: int, patience: int, seed: int = 0, probes: bool = True
+) -> list[str]:
+    rule = [
+        "--trainer.callbacks+=EarlyStopping",
+        "--trainer.callbacks.monitor",
+        "val/loss",
+        "--trainer.callbacks.patience",
+        str(patience),
+    ]
+    looks = (
+        ["--trainer.callbacks+=DataCartography", "--trainer.callbacks+=TrainingDynamics"]
+        if probes
+        else []
+    )
+    return [
+        *OPTIONS,
+        *rule,
+        *looks,
+        "--trainer.max_epochs",
+        str(epochs),
+        "--data.delivery",
+        delivery,
+        "--seed_everything",
+        str(seed),
+    ]
 
 
-def alone(folder: Path, delivery: str, moments: list, commands: tuple[str, ...], more: list[str] | None = None, **length: int) -> Entry:
+def alone(
+    folder: Path,
+    delivery: str,
+    moments: list,
+    commands: tuple[str, ...],
+    more: list[str] | None = None,
+    **length: int,
+) -> Entry:
     place = ["--trainer.default_root_dir", str(folder)]
     words = [[command, *options(delivery, **length), *(more or []), *place] for command in commands]
     return {"commands": words, "folder": str(folder), "log": f"{folder}.log", "moments": moments}
 
 
-def packed(folder: Path, moments: list, seeds: tuple[int, ...], probes: bool, **length: int) -> Entry:
+def packed(
+    folder: Path, moments: list, seeds: tuple[int, ...], probes: bool, **length: int
+) -> Entry:
     """One pack of all deliveries."""
-    configs = [resolve(options(delivery, seed=seed, probes=probes, **length)) for delivery in DELIVERIES for seed in seeds]
+    configs = [
+        resolve(options(delivery, seed=seed, probes=probes, **length))
+        for delivery in DELIVERIES
+        for seed in seeds
+    ]
     job = Job([Run(run_name(config), config, {}) for config in configs], packed=True, why="")
     folder.mkdir()
     path = write_job(job, folder, folder, predict=False, threads=1)
-    return {"job": str(path), "folder": str(folder), "log": f"{folder}.log", "moments": [_of_pack(moment, path) for moment in moments]}
+    return {
+        "job": str(path),
+        "folder": str(folder),
+        "log": f"{folder}.log",
+        "moments": [_of_pack(moment, path) for moment in moments],
+    }
 
 
 def _of_pack(moment: tuple, job: Path) -> list:
@@ -67,7 +107,9 @@ def carry_out(folder: Path, *entries: Entry) -> list[list[str]]:
     """Start and kill; returns the phases in which each entry was hit."""
     (folder / "plan.json").write_text(json.dumps(entries))
     command = [sys.executable, "-m", "tests.experiment.killed_runs", str(folder / "plan.json")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)  # it gives each run ten minutes
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True
+    )  # it gives each run ten minutes
     assert done.returncode == 0, done.stderr
     print(done.stdout)
     return [json.loads(line)["killed in"] for line in done.stdout.splitlines()]
@@ -79,7 +121,9 @@ def assert_same_end(whole: Path, killed: Path) -> None:
     assert runs
     for run in runs:
         other = killed / run.name
-        mine, theirs = ({**(read_results(folder) or {}), "checkpoint": ""} for folder in (run, other))
+        mine, theirs = (
+            {**(read_results(folder) or {}), "checkpoint": ""} for folder in (run, other)
+        )
         assert mine == theirs
         assert (other / "history.json").read_bytes() == (run / "history.json").read_bytes()
         for record in run.glob("*.f32"):
@@ -91,7 +135,13 @@ def assert_same_end(whole: Path, killed: Path) -> None:
 
 def file_names(run: Path) -> set[Path]:
     names = (path.relative_to(run) for path in run.rglob("*"))
-    return {name for name in names if ".tfevents." not in name.name and name.suffix != ".damaged" and name.parts[0] != "figures"}
+    return {
+        name
+        for name in names
+        if ".tfevents." not in name.name
+        and name.suffix != ".damaged"
+        and name.parts[0] != "figures"
+    }
 
 
 def content(run: Path, name: str) -> Any:
@@ -119,7 +169,11 @@ def differences(mine: Any, theirs: Any, name: str = "") -> list[str]:
         mine, theirs = dict(enumerate(mine)), dict(enumerate(theirs))
     if isinstance(mine, dict) and isinstance(theirs, dict):
         result = [f"{name}/{key}" for key in mine.keys() ^ theirs.keys()]
-        return result + [part for key in mine.keys() & theirs.keys() for part in differences(mine[key], theirs[key], f"{name}/{key}")]
+        return result + [
+            part
+            for key in mine.keys() & theirs.keys()
+            for part in differences(mine[key], theirs[key], f"{name}/{key}")
+        ]
     return [] if mine == theirs else [f"{name}: {mine} or {theirs}"]
 
 
@@ -139,7 +193,12 @@ def test_killed_at_each_kind_of_moment_it_ends_with_the_same_bits(tmp_path: Path
         ("replaced best.ckpt", 1),  # there is no last.ckpt yet
         ("fsync last.ckpt", 2, None, ("last.ckpt", "cut", 0.7)),  # nor one before it
         ("replace last.ckpt", 2),  # the one before it was just moved to last-before.ckpt
-        ("replaced history.json", 2, None, ("last.ckpt", "flip", 0.5)),  # which is before the epoch's checkpoints
+        (
+            "replaced history.json",
+            2,
+            None,
+            ("last.ckpt", "flip", 0.5),
+        ),  # which is before the epoch's checkpoints
     ]
     of_pack = [
         ("training", 25),
@@ -149,14 +208,22 @@ def test_killed_at_each_kind_of_moment_it_ends_with_the_same_bits(tmp_path: Path
         ("results", 2),
     ]
     length = {"epochs": 8, "patience": 2}
-    whole, killed, whole_pack, killed_pack = (tmp_path / name for name in ("whole", "killed", "whole_pack", "killed_pack"))
-    left = killed / run_name(resolve(options("StochasticLabelSampling", **length))) / "hpc_ckpt_1.ckpt"
+    whole, killed, whole_pack, killed_pack = (
+        tmp_path / name for name in ("whole", "killed", "whole_pack", "killed_pack")
+    )
+    left = (
+        killed / run_name(resolve(options("StochasticLabelSampling", **length))) / "hpc_ckpt_1.ckpt"
+    )
     left.parent.mkdir(parents=True)
-    left.write_text("of mid-epoch, as Lightning writes when Slurm sends a signal: not to be continued from")
+    left.write_text(
+        "of mid-epoch, as Lightning writes when Slurm sends a signal: not to be continued from"
+    )
     phases = carry_out(
         tmp_path,
         alone(whole, "StochasticLabelSampling", [], ("fit",), **length),
-        alone(killed, "StochasticLabelSampling", moments, ("fit", "fit"), **length),  # the second time there is nothing left to train
+        alone(
+            killed, "StochasticLabelSampling", moments, ("fit", "fit"), **length
+        ),  # the second time there is nothing left to train
         packed(whole_pack, [], seeds=(0,), probes=False, **length),
         packed(killed_pack, of_pack, seeds=(0,), probes=False, **length),
     )
@@ -166,7 +233,9 @@ def test_killed_at_each_kind_of_moment_it_ends_with_the_same_bits(tmp_path: Path
     ]
     assert_same_end(whole, killed)
     assert_same_end(whole_pack, killed_pack)
-    messages = [line for line in Path(f"{killed}.log").read_text().splitlines() if "cannot be read" in line]
+    messages = [
+        line for line in Path(f"{killed}.log").read_text().splitlines() if "cannot be read" in line
+    ]
     assert [line.split("/")[-1] for line in messages] == [
         "last.ckpt cannot be read (cut short or altered); starting from the beginning.",
         "last.ckpt cannot be read (cut short or altered); continuing from last-before.ckpt.",
@@ -184,9 +253,16 @@ def test_killed_at_twenty_random_moments_it_ends_with_the_same_bits(seed: int, t
     for delivery in DELIVERIES:
         moments = [random_moment(chance, "last.ckpt") for _ in range(20)]
         entries.append(alone(tmp_path / delivery, delivery, [], ("fit", "test"), **length))
-        entries.append(alone(tmp_path / f"{delivery}-killed", delivery, moments, ("fit", "fit", "test"), **length))
+        entries.append(
+            alone(
+                tmp_path / f"{delivery}-killed", delivery, moments, ("fit", "fit", "test"), **length
+            )
+        )
     moments = [random_moment(chance, "STATE.pt") for _ in range(20)]
-    entries += [packed(tmp_path / "pack", [], (0, 1), True, **length), packed(tmp_path / "pack-killed", moments, (0, 1), True, **length)]
+    entries += [
+        packed(tmp_path / "pack", [], (0, 1), True, **length),
+        packed(tmp_path / "pack-killed", moments, (0, 1), True, **length),
+    ]
     phases = carry_out(tmp_path, *entries)
     for whole, killed, hit in zip(entries[::2], entries[1::2], phases[1::2], strict=True):
         assert len(hit) == 20
@@ -195,17 +271,34 @@ def test_killed_at_twenty_random_moments_it_ends_with_the_same_bits(seed: int, t
     whole, killed = (epochs_of(Path(entry["job"]).with_suffix(".states")) for entry in entries[-2:])
     assert whole == killed
     hits = Counter(phase for hit in phases for phase in hit)
-    print(f"seed {seed}: killed in {dict(hits)}; {sum(len(done) for done in killed.values())} epochs of the pack")
+    print(
+        f"seed {seed}: killed in {dict(hits)}; {sum(len(done) for done in killed.values())} epochs of the pack"
+    )
     assert {"training", "validation", "checkpoint"} <= hits.keys()
 
 
 def random_moment(chance: random.Random, file: str) -> tuple:
     """Somewhere within the next three epochs or so, or before the first of them."""
     event, most, delay = chance.choice(
-        [("start", 1, 1.0), ("training", 60, 0.005), ("training", 60, 0.005), ("validation", 3, 0.01), ("checkpoint", 5, 0.004)]
+        [
+            ("start", 1, 1.0),
+            ("training", 60, 0.005),
+            ("training", 60, 0.005),
+            ("validation", 3, 0.01),
+            ("checkpoint", 5, 0.004),
+        ]
     )
-    harm = (chance.choice([file, file.replace(".", "-before.")]), chance.choice(["cut", "flip"]), chance.random())
-    return event, chance.randint(1, most), chance.uniform(0, delay), harm if chance.random() < 0.2 else None
+    harm = (
+        chance.choice([file, file.replace(".", "-before.")]),
+        chance.choice(["cut", "flip"]),
+        chance.random(),
+    )
+    return (
+        event,
+        chance.randint(1, most),
+        chance.uniform(0, delay),
+        harm if chance.random() < 0.2 else None,
+    )
 
 
 @pytest.mark.long
@@ -222,7 +315,9 @@ def test_killed_under_other_rhythms_it_ends_with_the_same_bits(tmp_path: Path):
     entries = []
     for name, more in rhythms.items():
         for folder, its_moments in ((tmp_path / name, []), (tmp_path / f"{name}, killed", moments)):
-            entries.append(alone(folder, "Multipass", its_moments, ("fit", "fit"), more, epochs=6, patience=30))
+            entries.append(
+                alone(folder, "Multipass", its_moments, ("fit", "fit"), more, epochs=6, patience=30)
+            )
     phases = carry_out(tmp_path, *entries)
     assert phases[1::2] == [["training", "checkpoint", "training", "training"]] * len(rhythms)
     for whole, killed in zip(entries[::2], entries[1::2], strict=True):

@@ -65,7 +65,9 @@ def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, checks: int) -> list[str]
     """Options of a run whose time is over when it has looked at the clock so often: six times an epoch."""
     looks = iter(range(checks))
     with monkeypatch.context() as patch:
-        patch.setattr(TimeLimit, "time_remaining", lambda self: 1.0 if next(looks, None) is not None else 0.0)
+        patch.setattr(
+            TimeLimit, "time_remaining", lambda self: 1.0 if next(looks, None) is not None else 0.0
+        )
         with pytest.raises(SystemExit, match="124"):
             main(["fit", *options(folder, "--trainer.max_time", "00:01:00:00")])
     return options(folder)
@@ -73,30 +75,55 @@ def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, checks: int) -> list[str]
 
 def test_results_say_how_the_training_ended_and_how_many_items_were_scored(trained: Path):
     results = json.loads((trained / "results.json").read_text())
-    assert results["training"] == {"ended": "epochs", "epochs": 3, "planned_epochs": 3, "steps": 18, "planned_steps": None, "reason": ""}
+    assert results["training"] == {
+        "ended": "epochs",
+        "epochs": 3,
+        "planned_epochs": 3,
+        "steps": 18,
+        "planned_steps": None,
+        "reason": "",
+    }
     assert (results["test_items"], results["scored_items"]) == (540, 540)
-    assert as_training(json.loads((trained / "training.json").read_text())) == read_training(trained)
+    assert as_training(json.loads((trained / "training.json").read_text())) == read_training(
+        trained
+    )
 
 
-def test_what_max_time_has_cut_is_not_finished_and_continues_to_the_same_bits(trained: Path, tmp_path: Path, monkeypatch, capsys):
+def test_what_max_time_has_cut_is_not_finished_and_continues_to_the_same_bits(
+    trained: Path, tmp_path: Path, monkeypatch, capsys
+):
     words = cut(tmp_path, monkeypatch, checks=10)  # in the second epoch
-    assert "trainer.max_time (1:00:00) is over at epoch 1 of 3; the same command continues." in capsys.readouterr().err
+    assert (
+        "trainer.max_time (1:00:00) is over at epoch 1 of 3; the same command continues."
+        in capsys.readouterr().err
+    )
     run_dir = tmp_path / trained.name
     code, message = run(capsys, "test", words)
     assert code == 2
-    assert "is not trained to its end (epoch 1 of 3); the same fit continues it; to look at it all the same, add --preview true." in message
+    assert (
+        "is not trained to its end (epoch 1 of 3); the same fit continues it; to look at it all the same, add --preview true."
+        in message
+    )
     assert run(capsys, "predict", words)[0] == 2
     code, message = run(capsys, "test", [*words, "--preview", "true"])
     assert code == 0
-    assert "This is a preview and no result: this run is not trained to its end (epoch 1 of 3)" in message
+    assert (
+        "This is a preview and no result: this run is not trained to its end (epoch 1 of 3)"
+        in message
+    )
     assert json.loads((run_dir / "preview/preview.json").read_text())["training"] is None
     assert not (run_dir / "results.json").exists()
     assert steps_left(resolve(QUICK), run_dir) == ["fit", "test"]
-    cut(tmp_path, monkeypatch, checks=9)  # every command has the whole time, so that the second comes further than the first
+    cut(
+        tmp_path, monkeypatch, checks=9
+    )  # every command has the whole time, so that the second comes further than the first
     assert torch.load(last_checkpoint(run_dir), weights_only=True)["epoch"] == 1
     main(["fit", *words])
     main(["test", *words])
-    assert {**(read_results(run_dir) or {}), "checkpoint": ""} == {**(read_results(trained) or {}), "checkpoint": ""}
+    assert {**(read_results(run_dir) or {}), "checkpoint": ""} == {
+        **(read_results(trained) or {}),
+        "checkpoint": "",
+    }
     for name in ("best.ckpt", "last.ckpt"):
         assert differences(content(trained, name), content(run_dir, name), name) == []
 
@@ -104,20 +131,42 @@ def test_what_max_time_has_cut_is_not_finished_and_continues_to_the_same_bits(tr
 @pytest.mark.parametrize(
     ("command", "more", "why"),
     [
-        ("test", ["--trainer.limit_test_batches", "1"], "trainer.limit_test_batches leaves items out"),
-        ("test", ["--trainer.fast_dev_run", "true"], "trainer.fast_dev_run looks at a batch or two"),
+        (
+            "test",
+            ["--trainer.limit_test_batches", "1"],
+            "trainer.limit_test_batches leaves items out",
+        ),
+        (
+            "test",
+            ["--trainer.fast_dev_run", "true"],
+            "trainer.fast_dev_run looks at a batch or two",
+        ),
         ("test", ["--ckpt_path", "LAST"], "last.ckpt is not the best checkpoint of this run"),
         ("predict", ["--trainer.limit_predict_batches", "0.5"], ""),
-        ("fit", ["--trainer.fast_dev_run", "true"], "this was no training: trainer.fast_dev_run looks at a batch or two"),
+        (
+            "fit",
+            ["--trainer.fast_dev_run", "true"],
+            "this was no training: trainer.fast_dev_run looks at a batch or two",
+        ),
     ],
 )
-def test_a_partial_look_never_becomes_a_result(trained: Path, capsys, command: str, more: list[str], why: str):
-    before = {path: path.read_bytes() for path in trained.rglob("*") if path.is_file() and "preview" not in path.parts}
+def test_a_partial_look_never_becomes_a_result(
+    trained: Path, capsys, command: str, more: list[str], why: str
+):
+    before = {
+        path: path.read_bytes()
+        for path in trained.rglob("*")
+        if path.is_file() and "preview" not in path.parts
+    }
     words = [str(last_checkpoint(trained)) if word == "LAST" else word for word in more]
     code, message = run(capsys, command, options(trained.parent, *words))
     assert code == 0
     assert why in message
-    assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file() and "preview" not in path.parts} == before
+    assert {
+        path: path.read_bytes()
+        for path in trained.rglob("*")
+        if path.is_file() and "preview" not in path.parts
+    } == before
     if command == "test":
         assert json.loads((trained / "preview/preview.json").read_text())["preview"].endswith(why)
 
@@ -126,7 +175,12 @@ def test_one_batch_is_told_from_all_of_them(trained: Path, capsys):
     run(capsys, "test", options(trained.parent, "--trainer.limit_test_batches", "1"))
     preview = json.loads((trained / "preview/preview.json").read_text())
     assert (preview["scored_items"], preview["test_items"]) == (64, 540)
-    assert run(capsys, "test", options(trained.parent, "--trainer.limit_test_batches", "1.0"))[1].count("PREVIEW") == 0
+    assert (
+        run(capsys, "test", options(trained.parent, "--trainer.limit_test_batches", "1.0"))[
+            1
+        ].count("PREVIEW")
+        == 0
+    )
 
 
 def test_a_diverged_training_ends_with_a_code_of_its_own_and_has_no_result(tmp_path: Path, capsys):
@@ -143,7 +197,9 @@ def test_a_diverged_training_ends_with_a_code_of_its_own_and_has_no_result(tmp_p
     assert run(capsys, "fit", words)[0] == 3
 
 
-def test_a_model_that_is_gone_is_trained_again_and_leaves_no_stale_result(trained: Path, tmp_path: Path, capsys):
+def test_a_model_that_is_gone_is_trained_again_and_leaves_no_stale_result(
+    trained: Path, tmp_path: Path, capsys
+):
     words = options(tmp_path)
     run_dir = main(["fit", *words]).run_dir
     main(["test", *words])
@@ -170,7 +226,9 @@ def as_earlier_version(run_dir: Path, words: list[str]) -> Path:
     return run_dir.rename(run_dir.with_name(name))
 
 
-def test_a_run_of_an_earlier_version_is_known_by_its_evidence_and_tested_again(tmp_path: Path, capsys):
+def test_a_run_of_an_earlier_version_is_known_by_its_evidence_and_tested_again(
+    tmp_path: Path, capsys
+):
     words = options(tmp_path)
     run_dir = main(["fit", *words]).run_dir
     main(["test", *words])
@@ -187,21 +245,34 @@ def test_a_run_of_an_earlier_version_is_known_by_its_evidence_and_tested_again(t
     for rows in (history[:2], history[1:], [{**row, "lr": "0.1"} for row in history], {}):
         (earlier / "history.json").write_text(json.dumps(rows))
         assert read_training(earlier) is None
-    (earlier / "history.json").write_text(json.dumps([*history[:2], {**history[2], "val/loss": float("nan")}]))
-    assert read_training(earlier) == TrainingRecord("diverged", 3, 3, None, reason="its loss was nan in epoch 2")
+    (earlier / "history.json").write_text(
+        json.dumps([*history[:2], {**history[2], "val/loss": float("nan")}])
+    )
+    assert read_training(earlier) == TrainingRecord(
+        "diverged", 3, 3, None, reason="its loss was nan in epoch 2"
+    )
 
 
 def test_early_stopping_of_an_earlier_version_is_applied_to_its_history_anew(tmp_path: Path):
-    rule = {"class_path": "lightning.pytorch.callbacks.EarlyStopping", "init_args": {"monitor": "val/loss", "patience": 2}}
-    (tmp_path / "config.yaml").write_text(json.dumps({"trainer": {"max_epochs": 50, "callbacks": [rule]}}))
+    rule = {
+        "class_path": "lightning.pytorch.callbacks.EarlyStopping",
+        "init_args": {"monitor": "val/loss", "patience": 2},
+    }
+    (tmp_path / "config.yaml").write_text(
+        json.dumps({"trainer": {"max_epochs": 50, "callbacks": [rule]}})
+    )
     for losses, ended in (
         ([3.0, 2.0, 2.5, 2.5], True),
         ([3.0, 2.0, 2.5], False),
         ([3.0, 2.0, 2.5, 2.5, 1.0], False),
         ([3.0, 2.0, 2.5, 1.9, 2.0, 1.9], True),
     ):
-        (tmp_path / "history.json").write_text(json.dumps([{"epoch": epoch, "val/loss": loss} for epoch, loss in enumerate(losses)]))
-        assert read_training(tmp_path) == (TrainingRecord("early_stopping", len(losses), 50, None) if ended else None)
+        (tmp_path / "history.json").write_text(
+            json.dumps([{"epoch": epoch, "val/loss": loss} for epoch, loss in enumerate(losses)])
+        )
+        assert read_training(tmp_path) == (
+            TrainingRecord("early_stopping", len(losses), 50, None) if ended else None
+        )
 
 
 def test_nothing_is_continued_from_mid_epoch(trained: Path, tmp_path: Path, capsys):
@@ -231,7 +302,14 @@ def test_only_early_stopping_s_own_word_counts_in_checkpoints_of_earlier_version
 
 
 @pytest.mark.parametrize(
-    "content", ["[1]", '{"ended": "max_time"}', '{"ended": "epochs", "epochs": "3"}', '{"ended": "epochs", "epochs": true}', "{"]
+    "content",
+    [
+        "[1]",
+        '{"ended": "max_time"}',
+        '{"ended": "epochs", "epochs": "3"}',
+        '{"ended": "epochs", "epochs": true}',
+        "{",
+    ],
 )
 def test_a_record_that_is_none_is_no_evidence(tmp_path: Path, content: str):
     (tmp_path / "training.json").write_text(content)
@@ -241,12 +319,19 @@ def test_a_record_that_is_none_is_no_evidence(tmp_path: Path, content: str):
 def start(words: list[str]) -> subprocess.Popen:
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     return subprocess.Popen(
-        [sys.executable, "cli.py", *words], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "cli.py", *words],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
 
 
 def fork(words: list[str]) -> processes.Process:
-    return processes.Process(words, env={**os.environ, "PYTHONWARNINGS": "ignore"}, stderr=subprocess.STDOUT)
+    return processes.Process(
+        words, env={**os.environ, "PYTHONWARNINGS": "ignore"}, stderr=subprocess.STDOUT
+    )
 
 
 def wait_until(process: subprocess.Popen | processes.Process, there) -> None:
@@ -260,10 +345,15 @@ def wait_until(process: subprocess.Popen | processes.Process, there) -> None:
 
 @pytest.mark.parametrize(
     ("begin", "number", "code", "name"),
-    [(fork, signal.SIGTERM, 143, "SIGTERM"), pytest.param(start, signal.SIGINT, 130, "Ctrl-C", marks=pytest.mark.long)],
+    [
+        (fork, signal.SIGTERM, 143, "SIGTERM"),
+        pytest.param(start, signal.SIGINT, 130, "Ctrl-C", marks=pytest.mark.long),
+    ],
     ids=["SIGTERM", "Ctrl-C"],
 )
-def test_a_signal_ends_a_fit_with_its_code_and_one_line(tmp_path: Path, begin, number: int, code: int, name: str):
+def test_a_signal_ends_a_fit_with_its_code_and_one_line(
+    tmp_path: Path, begin, number: int, code: int, name: str
+):
     words = options(tmp_path, "--trainer.max_epochs", "100000")
     fit = begin(["fit", *words])
     wait_until(fit, lambda: any(tmp_path.glob("*/checkpoints/last.ckpt")))

@@ -28,16 +28,24 @@ from tests.studies.launch.test_launch import write_study
 def test_fit_continues_no_other_run(tmp_path: Path, capsys):
     """Its epochs would count as those of this one."""
     other = main(["fit", *options(tmp_path)]).run_dir
-    code, message = run(capsys, "fit", options(tmp_path, "--seed_everything", "7", "--ckpt_path", str(last_checkpoint(other))))
+    code, message = run(
+        capsys,
+        "fit",
+        options(tmp_path, "--seed_everything", "7", "--ckpt_path", str(last_checkpoint(other))),
+    )
     assert code == 2
     assert f"{last_checkpoint(other)} is of another run" in message
     assert [path.name for path in tmp_path.iterdir()] == [other.name]
     (other / "training.json").unlink()
-    assert run(capsys, "fit", options(tmp_path, "--ckpt_path", str(last_checkpoint(other))))[0] == 0  # its own
+    assert (
+        run(capsys, "fit", options(tmp_path, "--ckpt_path", str(last_checkpoint(other))))[0] == 0
+    )  # its own
 
 
 @pytest.mark.parametrize("command", ["test", "predict"])
-def test_an_unfinished_run_is_refused_by_its_own_checkpoint_too(tmp_path: Path, monkeypatch, capsys, command: str):
+def test_an_unfinished_run_is_refused_by_its_own_checkpoint_too(
+    tmp_path: Path, monkeypatch, capsys, command: str
+):
     words = cut(tmp_path, monkeypatch, checks=10)
     (folder,) = tmp_path.iterdir()
     code, message = run(capsys, command, [*words, "--ckpt_path", str(best_checkpoint(folder))])
@@ -50,7 +58,9 @@ def test_the_epochs_that_are_told_are_those_that_fit_continues_from(tmp_path: Pa
     """The history is a moment ahead of the checkpoint."""
     last_checkpoint(tmp_path).parent.mkdir()
     torch.save({"epoch": 1}, last_checkpoint(tmp_path))
-    (tmp_path / "history.json").write_text(json.dumps([{"epoch": epoch, "val/loss": 1.0} for epoch in range(3)]))
+    (tmp_path / "history.json").write_text(
+        json.dumps([{"epoch": epoch, "val/loss": 1.0} for epoch in range(3)])
+    )
     assert "(epoch 2 of 400)" in unfinished_in_words(tmp_path, None, 400)
     last_checkpoint(tmp_path).write_bytes(b"cut short")
     assert "(epoch 0 of 400)" in unfinished_in_words(tmp_path, None, 400)
@@ -81,7 +91,10 @@ def test_only_early_stopping_ends_a_training_early(tmp_path: Path, capsys):
 
 def test_a_clock_among_the_callbacks_is_refused(tmp_path: Path, capsys):
     path = tmp_path / "timer.yaml"
-    timer = {"class_path": "lightning.pytorch.callbacks.Timer", "init_args": {"duration": "00:00:00:02", "interval": "epoch"}}
+    timer = {
+        "class_path": "lightning.pytorch.callbacks.Timer",
+        "init_args": {"duration": "00:00:00:02", "interval": "epoch"},
+    }
     path.write_text(yaml.safe_dump({"trainer": {"callbacks": [timer]}}))
     code, message = run(capsys, "fit", options(tmp_path / "runs", "--config", str(path)))
     assert code == 2
@@ -97,8 +110,12 @@ def test_a_name_that_leads_elsewhere_makes_no_folder(tmp_path: Path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root may mount a disk")
-def test_a_finished_run_that_cannot_be_written_is_looked_at_all_the_same(tmp_path: Path, monkeypatch, capsys):
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="only root may mount a disk"
+)
+def test_a_finished_run_that_cannot_be_written_is_looked_at_all_the_same(
+    tmp_path: Path, monkeypatch, capsys
+):
     """As somebody else's: what it finds is printed, and written to the working folder."""
     disk, here = tmp_path / "disk", tmp_path / "here"
     disk.mkdir()
@@ -125,23 +142,40 @@ def test_a_finished_run_that_cannot_be_written_is_looked_at_all_the_same(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "option", [{"trainer.limit_test_batches": 1}, {"trainer.fast_dev_run": True}, {"trainer.limit_predict_batches": 0.5}]
+    "option",
+    [
+        {"trainer.limit_test_batches": 1},
+        {"trainer.fast_dev_run": True},
+        {"trainer.limit_predict_batches": 0.5},
+    ],
 )
-def test_a_study_whose_runs_would_have_no_result_is_refused_before_it_trains(tmp_path: Path, option: dict):
+def test_a_study_whose_runs_would_have_no_result_is_refused_before_it_trains(
+    tmp_path: Path, option: dict
+):
     study = Study.load(write_study(tmp_path, options=option))
-    with pytest.raises(InputError, match=f"{next(iter(option))} l(ooks|eaves).*would have no result"):
+    with pytest.raises(
+        InputError, match=f"{next(iter(option))} l(ooks|eaves).*would have no result"
+    ):
         check_results(study.runs(), study.path)
 
 
 def test_a_pack_that_is_ended_while_it_writes_says_how_far_it_came(tmp_path: Path, monkeypatch):
-    study = Study.load(write_study(tmp_path, grids={"main": {"seed_everything": [0]}}, options={"trainer.max_epochs": 1}))
+    study = Study.load(
+        write_study(
+            tmp_path, grids={"main": {"seed_everything": [0]}}, options={"trainer.max_epochs": 1}
+        )
+    )
 
     def ended(*args):
         raise Interrupted("ended by SIGTERM", 143)
 
     monkeypatch.setattr(pack_job, "write_member", ended)
-    with pytest.raises(Interrupted, match=r"ended by SIGTERM at epoch 1 of 1; the same command continues."):
-        pack_job.run_pack(study.runs(), tmp_path / "runs", tmp_path / "state.pt", False, lambda share: None)
+    with pytest.raises(
+        Interrupted, match=r"ended by SIGTERM at epoch 1 of 1; the same command continues."
+    ):
+        pack_job.run_pack(
+            study.runs(), tmp_path / "runs", tmp_path / "state.pt", False, lambda share: None
+        )
 
 
 def test_a_record_of_divergence_is_refused_by_its_own_checkpoint_too(tmp_path: Path, capsys):
@@ -149,6 +183,8 @@ def test_a_record_of_divergence_is_refused_by_its_own_checkpoint_too(tmp_path: P
     record = read_training(folder)
     assert record
     write_training(folder, type(record)("diverged", 3, 3, 18, reason="its loss was nan in epoch 2"))
-    code, message = run(capsys, "test", options(tmp_path, "--ckpt_path", str(best_checkpoint(folder))))
+    code, message = run(
+        capsys, "test", options(tmp_path, "--ckpt_path", str(best_checkpoint(folder)))
+    )
     assert code == 2
     assert "its training diverged (its loss was nan in epoch 2)" in message

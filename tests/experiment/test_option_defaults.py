@@ -16,7 +16,13 @@ from datamodules.votes.delivery import LabelSmoothing
 from experiment import configuration, option_defaults
 from experiment.configuration import resolve
 from experiment.identity import all_options, earlier_names, identity, run_name
-from experiment.option_defaults import SCHEMA, changed_defaults, live_defaults, live_snapshot, snapshot
+from experiment.option_defaults import (
+    SCHEMA,
+    changed_defaults,
+    live_defaults,
+    live_snapshot,
+    snapshot,
+)
 from lightning_modules.networks import Network
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +53,9 @@ def test_a_changed_default_is_refused_until_the_number_is_raised(tmp_path: Path,
     monkeypatch.setattr(option_defaults, "FILES", tmp_path)
     monkeypatch.setattr(option_defaults, "live_snapshot", lambda: {"a.B": {"padding": 4}})
     option_defaults.main()
-    monkeypatch.setattr(option_defaults, "live_snapshot", lambda: {"a.B": {"padding": 4, "flip": True}})
+    monkeypatch.setattr(
+        option_defaults, "live_snapshot", lambda: {"a.B": {"padding": 4, "flip": True}}
+    )
     option_defaults.main()
     path = tmp_path / f"schema_{SCHEMA}.json"
     assert json.loads(path.read_text()) == {"a.B": {"padding": 4, "flip": True}}
@@ -56,7 +64,9 @@ def test_a_changed_default_is_refused_until_the_number_is_raised(tmp_path: Path,
         option_defaults.main()
     monkeypatch.setattr(option_defaults, "SCHEMA", SCHEMA + 1)
     option_defaults.main()
-    assert json.loads((tmp_path / f"schema_{SCHEMA + 1}.json").read_text()) == {"a.B": {"padding": 5}}
+    assert json.loads((tmp_path / f"schema_{SCHEMA + 1}.json").read_text()) == {
+        "a.B": {"padding": 5}
+    }
 
 
 class PaddedDigits(datamodules.Digits):
@@ -66,7 +76,9 @@ class PaddedDigits(datamodules.Digits):
 
 
 class WiderFFN(Network):
-    def __init__(self, input_shape: tuple[int, ...], num_classes: int, hidden: int = 128, bias: bool = True):
+    def __init__(
+        self, input_shape: tuple[int, ...], num_classes: int, hidden: int = 128, bias: bool = True
+    ):
         super().__init__()
 
 
@@ -84,7 +96,13 @@ class LaterStopping(EarlyStopping):
 ADDED = {
     "datamodule": (datamodules, "Digits", PaddedDigits, [], "data.padding"),
     "network": (lightning_modules.networks, "SimpleFFN", WiderFFN, [], "model.network.bias"),
-    "delivery": (datamodules, "LabelSmoothing", SofterLabels, ["--data.delivery", "LabelSmoothing"], "data.delivery.floor"),
+    "delivery": (
+        datamodules,
+        "LabelSmoothing",
+        SofterLabels,
+        ["--data.delivery", "LabelSmoothing"],
+        "data.delivery.floor",
+    ),
 }
 
 
@@ -128,10 +146,17 @@ def test_an_option_that_is_added_to_a_callback_changes_no_name(monkeypatch):
 def test_a_default_of_today_that_differs_from_the_committed_one_is_named(monkeypatch):
     """So that a newer torch with another default never meets runs of the old one."""
     config = resolve(DIGITS)
-    committed = {**snapshot(), "datamodules.Digits": {**snapshot()["datamodules.Digits"], "batch_size": 32}}
+    committed = {
+        **snapshot(),
+        "datamodules.Digits": {**snapshot()["datamodules.Digits"], "batch_size": 32},
+    }
     before = run_name(config)
     monkeypatch.setattr(option_defaults, "snapshot", lambda schema=SCHEMA: committed)
-    assert identity(config)["data"]["init_args"]["batch_size"] == config["data"]["init_args"]["batch_size"] != 32
+    assert (
+        identity(config)["data"]["init_args"]["batch_size"]
+        == config["data"]["init_args"]["batch_size"]
+        != 32
+    )
     assert run_name(config) != before or "batch_size" in identity(config)["data"]["init_args"]
 
 
@@ -153,7 +178,11 @@ def test_only_what_differs_from_its_default_is_named():
 
 
 def test_callbacks_say_themselves_whether_they_change_what_is_learned():
-    ours = [kind for kind in (getattr(callbacks, name) for name in callbacks.__all__) if issubclass(kind, Callback)]
+    ours = [
+        kind
+        for kind in (getattr(callbacks, name) for name in callbacks.__all__)
+        if issubclass(kind, Callback)
+    ]
     assert len(ours) == len(callbacks.__all__)
     assert not any(kind.changes_training for kind in ours)
     plain, probed = resolve(DIGITS), resolve([*DIGITS, "--trainer.callbacks+=TrainingDynamics"])

@@ -10,9 +10,16 @@ CONFIG = {
     "seed_everything": 3,
     "data": {
         "class_path": "datamodules.CIFAR10H",
-        "init_args": {"root": "data", "batch_size": 128, "votes_per_item": None, "delivery": {"class_path": "datamodules.Multipass"}},
+        "init_args": {
+            "root": "data",
+            "batch_size": 128,
+            "votes_per_item": None,
+            "delivery": {"class_path": "datamodules.Multipass"},
+        },
     },
-    "model": {"network": {"class_path": "lightning_modules.networks.ResNet18", "init_args": {"width": 64}}},
+    "model": {
+        "network": {"class_path": "lightning_modules.networks.ResNet18", "init_args": {"width": 64}}
+    },
     "trainer": {"max_epochs": 200, "devices": 1, "callbacks": None},
 }
 
@@ -29,7 +36,9 @@ def changed(path: str, value) -> dict:
 
 def test_the_name_says_dataset_delivery_and_seed():
     assert run_name(CONFIG).startswith("cifar10h-multipass-seed3-")
-    assert run_name(changed("data.init_args.votes_per_item", 5)).startswith("cifar10h-multipass-k5-seed3-")
+    assert run_name(changed("data.init_args.votes_per_item", 5)).startswith(
+        "cifar10h-multipass-k5-seed3-"
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +69,15 @@ def test_where_and_how_it_runs_does_not_change_the_name(path: str, value):
         ("trainer.max_epochs", 100),
         ("trainer.precision", "bf16-mixed"),
         ("model.compile", True),
-        ("trainer.callbacks", [{"class_path": "lightning.pytorch.callbacks.EarlyStopping", "init_args": {"monitor": "val/soft_nll"}}]),
+        (
+            "trainer.callbacks",
+            [
+                {
+                    "class_path": "lightning.pytorch.callbacks.EarlyStopping",
+                    "init_args": {"monitor": "val/soft_nll"},
+                }
+            ],
+        ),
     ],
 )
 def test_what_changes_the_result_changes_the_name(path: str, value):

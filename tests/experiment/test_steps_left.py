@@ -27,8 +27,12 @@ def study_run(study: Path, capsys: pytest.CaptureFixture) -> tuple[int, str]:
     return code, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("options", [{}, pytest.param(ALONE, marks=pytest.mark.long)], ids=["packed", "alone"])
-def test_a_last_step_that_is_missing_is_made_up_for_without_training_again(tmp_path: Path, capsys, options: dict):
+@pytest.mark.parametrize(
+    "options", [{}, pytest.param(ALONE, marks=pytest.mark.long)], ids=["packed", "alone"]
+)
+def test_a_last_step_that_is_missing_is_made_up_for_without_training_again(
+    tmp_path: Path, capsys, options: dict
+):
     """Predictions that were deleted or not asked for, and a probe that was added later: of packed members and of a run alone."""
     for folder in (tmp_path,):
         grids = {"main": {"seed_everything": [0, 1]}}
@@ -38,13 +42,25 @@ def test_a_last_step_that_is_missing_is_made_up_for_without_training_again(tmp_p
         folders = [run.folder(folder / "runs") for run in runs]
         before = [json.loads((run / "results.json").read_text()) for run in folders]
         trained = [(run / "training.json").stat().st_mtime_ns for run in folders]
-        write_study(folder, grids=grids, options={"trainer.max_epochs": 2, **options, **DYNAMICS}, predict=True)
-        assert all(steps_left(run.config, run.folder(folder / "runs"), True) == ["test", "predict"] for run in Study.load(study).runs())
+        write_study(
+            folder,
+            grids=grids,
+            options={"trainer.max_epochs": 2, **options, **DYNAMICS},
+            predict=True,
+        )
+        assert all(
+            steps_left(run.config, run.folder(folder / "runs"), True) == ["test", "predict"]
+            for run in Study.load(study).runs()
+        )
         assert study_run(study, capsys)[0] == 0
         for run, results, time_of_training in zip(folders, before, trained, strict=True):
             after = read_results(run) or {}
-            assert {name: after["metrics"][name] for name in results["metrics"]} == results["metrics"]
-            assert [probe["class_path"] for probe in after["probes"]] == ["callbacks.TrainingDynamics"]
+            assert {name: after["metrics"][name] for name in results["metrics"]} == results[
+                "metrics"
+            ]
+            assert [probe["class_path"] for probe in after["probes"]] == [
+                "callbacks.TrainingDynamics"
+            ]
             assert (run / "predictions.parquet").exists()
             assert (run / "training.json").stat().st_mtime_ns == time_of_training
         (folders[0] / "predictions.parquet").unlink()
@@ -54,7 +70,9 @@ def test_a_last_step_that_is_missing_is_made_up_for_without_training_again(tmp_p
 
 def test_a_study_without_all_its_runs_says_so_and_exits_non_zero(tmp_path: Path, capsys):
     study = write_study(
-        tmp_path, grids={"main": {"seed_everything": [0]}}, options={"trainer.max_epochs": 5000, "trainer.max_time": "00:00:00:01"}
+        tmp_path,
+        grids={"main": {"seed_everything": [0]}},
+        options={"trainer.max_epochs": 5000, "trainer.max_time": "00:00:00:01"},
     )
     code, output = study_run(study, capsys)
     assert code == 1
@@ -73,7 +91,11 @@ def test_a_second_command_on_a_run_is_told_who_has_it(tmp_path: Path, capsys, mo
     run_dir = main(["fit", *words]).run_dir
     script = f"import sys, time; from pathlib import Path; from core.folder_lock import folder_lock\nwith folder_lock(Path({str(run_dir)!r}), 'trains this run'):\n    print('held', flush=True); sys.stdin.readline()"
     holder = subprocess.Popen(
-        [sys.executable, "-c", script], cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert holder.stdout
     assert holder.stdout.readline() == "held\n"

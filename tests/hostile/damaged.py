@@ -10,7 +10,10 @@ from tests.hostile.mutations import mutated
 from tests.hostile.outcomes import Hang, Outcome, outcome
 from tests.hostile.readers import READERS, Reader
 
-FAST, SLOW = 100, 30  # cases of a reader in the default suite; `long` tests and the table take ten times as many
+FAST, SLOW = (
+    100,
+    30,
+)  # cases of a reader in the default suite; `long` tests and the table take ten times as many
 TIMES = 10
 
 
@@ -25,14 +28,18 @@ def try_damaged(reader: Reader, folder: Path, seed: int, cases: int) -> Counter[
     names = (path.name,) if reader.names_file else ()
     ends: Counter[Outcome] = Counter()
     path.write_bytes(content)
-    assert outcome(lambda: reader.read(path), *names) == "result", f"{reader.format}: the whole file was refused"
+    assert outcome(lambda: reader.read(path), *names) == "result", (
+        f"{reader.format}: the whole file was refused"
+    )
     for number in range(cases):
         damage, damaged = mutated(content, seed, number)
         path.write_bytes(damaged)
         try:
             ends[outcome(lambda: reader.read(path), *names)] += 1
         except (Exception, Hang) as error:
-            raise AssertionError(f"{reader.format}, mutated(content, seed={seed}, {number=}), which is {damage}: {error!r}") from error
+            raise AssertionError(
+                f"{reader.format}, mutated(content, seed={seed}, {number=}), which is {damage}: {error!r}"
+            ) from error
     return ends
 
 
@@ -42,12 +49,20 @@ def main(times: int) -> None:
     total: Counter[Outcome] = Counter()
     with TemporaryDirectory() as folder:
         for place, reader in enumerate(READERS):
-            ends = try_damaged(reader, Path(folder) / str(place), seed=1, cases=cases_of(reader, times))
-            print(f"| {reader.format} | {ends.total():,} | {ends['sentence']:,} | {ends['result']:,} |", flush=True)
+            ends = try_damaged(
+                reader, Path(folder) / str(place), seed=1, cases=cases_of(reader, times)
+            )
+            print(
+                f"| {reader.format} | {ends.total():,} | {ends['sentence']:,} | {ends['result']:,} |",
+                flush=True,
+            )
             total += ends
     print(f"| all | {total.total():,} | {total['sentence']:,} | {total['result']:,} |")
 
 
 if __name__ == "__main__":
-    times, sys.argv = int(sys.argv[1]) if len(sys.argv) > 1 else TIMES, sys.argv[:1]  # Lightning looks at what is left of the command line
+    times, sys.argv = (
+        int(sys.argv[1]) if len(sys.argv) > 1 else TIMES,
+        sys.argv[:1],
+    )  # Lightning looks at what is left of the command line
     main(times)

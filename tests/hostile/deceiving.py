@@ -23,10 +23,29 @@ WORDS = {
     "half a letter": "\ud800",
     "long": "x" * 10**6,
 }
-NUMBERS = {"a googol⁴": 10**400, "NaN": float("nan"), "infinity": float("inf"), "large": 1.7e308, "below 0": -1, "half": 1.5, "truth": True}
-OTHERS = {"null": None, "nothing": "", "a list": [1], "entries": {"a": 1}, "lists": [[[]]], "entries of half letters": {"\ud800": "\ud800"}}
+NUMBERS = {
+    "a googol⁴": 10**400,
+    "NaN": float("nan"),
+    "infinity": float("inf"),
+    "large": 1.7e308,
+    "below 0": -1,
+    "half": 1.5,
+    "truth": True,
+}
+OTHERS = {
+    "null": None,
+    "nothing": "",
+    "a list": [1],
+    "entries": {"a": 1},
+    "lists": [[[]]],
+    "entries of half letters": {"\ud800": "\ud800"},
+}
 ANYTHING = {**WORDS, **NUMBERS, **OTHERS}
-DEEP = {"brackets": b"[" * 100_000, "entries": b'{"a":' * 100_000, "a list in a list": b"[" * 900 + b"]" * 900}
+DEEP = {
+    "brackets": b"[" * 100_000,
+    "entries": b'{"a":' * 100_000,
+    "a list in a list": b"[" * 900 + b"]" * 900,
+}
 
 
 def _json(content: Any) -> bytes:
@@ -45,11 +64,19 @@ def _with(content: Any, path: tuple, value: Any) -> bytes:
 def results() -> Cases:
     good = runs.results(0)
     for key in (*good, "more"):
-        yield from ((f"{key} is {kind}", _with(good, (key,), value)) for kind, value in ANYTHING.items())
+        yield from (
+            (f"{key} is {kind}", _with(good, (key,), value)) for kind, value in ANYTHING.items()
+        )
     for metric in ("soft_nll", "more", SCRIPT):
-        yield from ((f"metrics.{metric[:8]} is {kind}", _with(good, ("metrics", metric), value)) for kind, value in ANYTHING.items())
+        yield from (
+            (f"metrics.{metric[:8]} is {kind}", _with(good, ("metrics", metric), value))
+            for kind, value in ANYTHING.items()
+        )
     yield "no metrics", _with(good, ("metrics",), {})
-    yield "versions without end", _json(good)[:-1].replace(b'{"torch": "2"}', b'{"a":' * 5000 + b"1" + b"}" * 5000) + b"}"
+    yield (
+        "versions without end",
+        _json(good)[:-1].replace(b'{"torch": "2"}', b'{"a":' * 5000 + b"1" + b"}" * 5000) + b"}",
+    )
     yield from DEEP.items()
 
 
@@ -63,7 +90,10 @@ def history() -> Cases:
         yield f"epoch {epoch:g}", _json([*good, {**good[0], "epoch": epoch}])
     yield "no epochs", b"[]"
     yield "an epoch without scores", _json([{"epoch": 1}])
-    yield "very many epochs", _json([{"epoch": epoch, "val/soft_nll": 1.0} for epoch in range(100_000)])
+    yield (
+        "very many epochs",
+        _json([{"epoch": epoch, "val/soft_nll": 1.0} for epoch in range(100_000)]),
+    )
     yield from DEEP.items()
 
 
@@ -73,19 +103,35 @@ def comparisons(folder: Path) -> Cases:
     paths = [(*inside, name) for name in good["nets"]["comparison"]]
     paths += [(*inside, "values", 0, name) for name in good["nets"]["comparison"]["values"][0]]
     paths += [(*inside, "lines", 0, name) for name in good["nets"]["comparison"]["lines"][0]]
-    paths += [(*inside, "values", 0, "methods", 0), (*inside, "values", 0, "seeds", 0), (*inside, "methods", 0), (*inside, "notes")]
-    paths += [(*inside, "lines", 0, "line", name) for name in ("alphas", "plain", "reestimated")] + [
-        (*inside, "lines", 0, "line", "plain", 1)
+    paths += [
+        (*inside, "values", 0, "methods", 0),
+        (*inside, "values", 0, "seeds", 0),
+        (*inside, "methods", 0),
+        (*inside, "notes"),
     ]
+    paths += [
+        (*inside, "lines", 0, "line", name) for name in ("alphas", "plain", "reestimated")
+    ] + [(*inside, "lines", 0, "line", "plain", 1)]
     for path in [("nets",), inside, ("nets", "runs"), ("nets", "options"), *paths]:
-        yield from ((f"{path[-1]} in {len(path)} is {kind}", _with(good, path, value)) for kind, value in ANYTHING.items())
+        yield from (
+            (f"{path[-1]} in {len(path)} is {kind}", _with(good, path, value))
+            for kind, value in ANYTHING.items()
+        )
     yield "nothing compared", _with(good, (*inside, "values"), [])
     yield from DEEP.items()
 
 
 def values(rows: int) -> dict[str, pa.Array]:
     """In the place of a column of a table."""
-    every = {kind: pa.array([value] * rows) for kind, value in (("NaN", np.nan), ("infinity", np.inf), ("large", 1e308), ("below 0", -1.0))}
+    every = {
+        kind: pa.array([value] * rows)
+        for kind, value in (
+            ("NaN", np.nan),
+            ("infinity", np.inf),
+            ("large", 1e308),
+            ("below 0", -1.0),
+        )
+    }
     return every | {
         "null": pa.nulls(rows),
         "one null": pa.array([None, *range(1, rows)]),
@@ -122,31 +168,60 @@ def predictions(folder: Path) -> Cases:
 
     def put(name: str, column: Any) -> pa.Table:
         there = name in whole.column_names
-        return whole.set_column(whole.column_names.index(name), name, column) if there else whole.append_column(name, column)
+        return (
+            whole.set_column(whole.column_names.index(name), name, column)
+            if there
+            else whole.append_column(name, column)
+        )
 
     for name in ("index", "split", "model_0", "annotators_0", "predicted"):
-        yield from ((f"{name} is {kind}", parquet(put(name, column))) for kind, column in values(len(whole)).items())
+        yield from (
+            (f"{name} is {kind}", parquet(put(name, column)))
+            for kind, column in values(len(whole)).items()
+        )
         yield f"no {name}", parquet(whole.drop_columns([name]))
     for name in ("model_0", "annotators_9"):
         numbers = whole[name].to_numpy()
-        yield f"{name} is NaN once", parquet(put(name, pa.array(np.where(np.arange(len(numbers)) == 3, np.nan, numbers))))
+        yield (
+            f"{name} is NaN once",
+            parquet(put(name, pa.array(np.where(np.arange(len(numbers)) == 3, np.nan, numbers)))),
+        )
         yield f"{name} is double", parquet(put(name, pa.array(2 * numbers)))
     yield "no rows", parquet(whole.slice(0, 0))
     yield "few rows", parquet(whole.slice(0, 100))
     yield "every row twice", parquet(pa.concat_tables([whole, whole]))
-    yield "two classes", parquet(whole.select(["index", "split", *(f"{who}_{k}" for who in ("model", "annotators") for k in range(2))]))
+    yield (
+        "two classes",
+        parquet(
+            whole.select(
+                [
+                    "index",
+                    "split",
+                    *(f"{who}_{k}" for who in ("model", "annotators") for k in range(2)),
+                ]
+            )
+        ),
+    )
     more = put("model_10", pa.array(np.zeros(len(whole))))
-    yield "a class more", parquet(more.append_column("annotators_10", pa.array(np.zeros(len(whole)))))
+    yield (
+        "a class more",
+        parquet(more.append_column("annotators_10", pa.array(np.zeros(len(whole))))),
+    )
     yield "a class of another script", parquet(put("model_²", whole["model_0"]))
     yield "all of test", parquet(put("split", pa.array(["test"] * len(whole))))
     yield "all of train", parquet(put("split", pa.array(["train"] * len(whole))))
     yield "two columns of one name", parquet(whole.append_column("model_0", whole["model_0"]))
-    yield "rows without end", without_end("index", "split", "model_0", "model_1", "annotators_0", "annotators_1")
+    yield (
+        "rows without end",
+        without_end("index", "split", "model_0", "model_1", "annotators_0", "annotators_1"),
+    )
 
 
 def items(folder: Path) -> Cases:
     whole = pq.read_table(folder / "cartography_train.parquet")
-    yield from ((kind, parquet(pa.table({"index": column}))) for kind, column in values(len(whole)).items())
+    yield from (
+        (kind, parquet(pa.table({"index": column}))) for kind, column in values(len(whole)).items()
+    )
     yield "no rows", parquet(whole.slice(0, 0))
     yield "one row", parquet(whole.slice(0, 1))
     yield "two columns of one name", parquet(whole.append_column("index", whole["index"]))
@@ -157,7 +232,10 @@ def items(folder: Path) -> Cases:
 def records(folder: Path) -> Cases:
     whole = np.fromfile(folder / "cartography_train.f32", "<f4").reshape(runs.EPOCHS, -1)
     for value in (np.nan, np.inf, -np.inf, -1, 2, 1e38, 0, 1):
-        yield f"all are {value}", np.concatenate([whole[:, :2], np.full_like(whole[:, 2:], value)], axis=1).tobytes()
+        yield (
+            f"all are {value}",
+            np.concatenate([whole[:, :2], np.full_like(whole[:, 2:], value)], axis=1).tobytes(),
+        )
         once = whole.copy()
         once[1, 10] = value
         yield f"one is {value}", once.tobytes()
@@ -180,4 +258,8 @@ def cases_of(folder: Path) -> dict[str, Callable[[], Cases]]:
 
 
 def place_of(folder: Path, file: str) -> Path:
-    return folder / "out" / file if file == FILE else runs.runs_of_study()[0].folder(folder / "runs") / file
+    return (
+        folder / "out" / file
+        if file == FILE
+        else runs.runs_of_study()[0].folder(folder / "runs") / file
+    )

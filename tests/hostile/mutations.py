@@ -15,11 +15,62 @@ MAGIC = (
     b"\x80\x04\x95",
     b"%!PS-Adobe-3.0 EPSF-3.0\n",
 )
-LARGE = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\xff" * 8, b"\x7f" + b"\xff" * 7, b"\x80\0\0\0", b"\0\0\0\x80")
+LARGE = (
+    b"\x7f\xff\xff\xff",
+    b"\xff\xff\xff\xff",
+    b"\xff\xff\xff\x7f",
+    b"\xff" * 8,
+    b"\x7f" + b"\xff" * 7,
+    b"\x80\0\0\0",
+    b"\0\0\0\x80",
+)
 WORDS = (
-    *("nan", "inf", "-inf", "1e400", "-1", "0", "9", "99999999999999999999", "0x7fffffff", "1_000_000_000", "null", "None", "true"),
-    *("[]", "{}", "[[[[", "{{{{", "}", "]", ",", ";", "\t", "\n", "\n\n", "\r", '"', "'", ":", "- ", "&a ", "*a ", "<<: *a"),
-    *("!!python/object/apply:os.system ", "!!binary ", "\0", "\x1b[2J", "\u202e", "\ufeff", "é", "\U0001f600"),
+    *(
+        "nan",
+        "inf",
+        "-inf",
+        "1e400",
+        "-1",
+        "0",
+        "9",
+        "99999999999999999999",
+        "0x7fffffff",
+        "1_000_000_000",
+        "null",
+        "None",
+        "true",
+    ),
+    *(
+        "[]",
+        "{}",
+        "[[[[",
+        "{{{{",
+        "}",
+        "]",
+        ",",
+        ";",
+        "\t",
+        "\n",
+        "\n\n",
+        "\r",
+        '"',
+        "'",
+        ":",
+        "- ",
+        "&a ",
+        "*a ",
+        "<<: *a",
+    ),
+    *(
+        "!!python/object/apply:os.system ",
+        "!!binary ",
+        "\0",
+        "\x1b[2J",
+        "\u202e",
+        "\ufeff",
+        "é",
+        "\U0001f600",
+    ),
 )
 BROKEN_TEXT = (b"\xff\xfe", b"\xc3", b"\xed\xa0\x80")  # none of them is UTF-8
 
@@ -49,7 +100,10 @@ PLAIN: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
     ("the last byte is absent", lambda content: content[:-1]),
     ("half", lambda content: content[: len(content) // 2]),
     ("zeros", lambda content: bytes(len(content))),
-    ("a page of the web", lambda content: b"<!DOCTYPE html><html><body>404: come back later</body></html>\n"),
+    (
+        "a page of the web",
+        lambda content: b"<!DOCTYPE html><html><body>404: come back later</body></html>\n",
+    ),
     ("a pickle", lambda content: b"cos\nsystem\n(S'true'\ntR."),
 )
 
@@ -61,7 +115,9 @@ def _somewhere(content: bytes, rng: np.random.Generator) -> int:
 
 def _range(content: bytes, rng: np.random.Generator) -> slice:
     start = _somewhere(content, rng)
-    return slice(start, start + 1 + int(rng.integers(64 if rng.integers(2) else max(1, len(content) // 2))))
+    return slice(
+        start, start + 1 + int(rng.integers(64 if rng.integers(2) else max(1, len(content) // 2)))
+    )
 
 
 def _put(content: bytes, place: slice, new: bytes) -> bytes:
@@ -80,7 +136,9 @@ def _flipped_bit(content: bytes, rng: np.random.Generator) -> bytes:
     if not content:
         return content
     place = _somewhere(content, rng)
-    return _put(content, slice(place, place + 1), bytes([content[place] ^ 1 << int(rng.integers(8))]))
+    return _put(
+        content, slice(place, place + 1), bytes([content[place] ^ 1 << int(rng.integers(8))])
+    )
 
 
 def _other_bytes(content: bytes, rng: np.random.Generator) -> bytes:

@@ -40,14 +40,22 @@ def check_sentence(text: str, *names: str) -> None:
 
 
 @contextmanager
-def limits(seconds: float = SECONDS, memory: int = MEMORY, waiting: float = HANGS) -> Iterator[None]:
+def limits(
+    seconds: float = SECONDS, memory: int = MEMORY, waiting: float = HANGS
+) -> Iterator[None]:
     """Within a time, by a core and by the clock, and with so much more memory: what would hang raises Hang, what would take all memory a MemoryError."""
 
     def stop(number: int, frame: Any) -> None:
         raise Hang(f"no end after {seconds:g} s of a core or {waiting:g} s by the clock")
 
-    timers = {signal.SIGPROF: (signal.ITIMER_PROF, seconds), signal.SIGALRM: (signal.ITIMER_REAL, waiting)}
-    before, (soft, hard) = {number: signal.signal(number, stop) for number in timers}, resource.getrlimit(resource.RLIMIT_AS)
+    timers = {
+        signal.SIGPROF: (signal.ITIMER_PROF, seconds),
+        signal.SIGALRM: (signal.ITIMER_REAL, waiting),
+    }
+    before, (soft, hard) = (
+        {number: signal.signal(number, stop) for number in timers},
+        resource.getrlimit(resource.RLIMIT_AS),
+    )
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + memory, hard))

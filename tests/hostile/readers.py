@@ -27,7 +27,11 @@ from callbacks.records.known_data import read_fingerprint
 from callbacks.results import has_ended, read_results, read_training
 from core.errors import InputError
 from corpora.annotation.judgements import read_judgements
-from corpora.annotation.soft_digits_table import SoftDigitsTable, read_soft_digits, write_soft_digits
+from corpora.annotation.soft_digits_table import (
+    SoftDigitsTable,
+    read_soft_digits,
+    write_soft_digits,
+)
 from corpora.corpus_report import finished_report, summary, write_report
 from corpora.digit_corpus import DigitCorpus, read_corpus, write_corpus
 from corpora.options import read_options
@@ -93,7 +97,9 @@ def npy() -> bytes:
 
 def mat(compressed: bool) -> bytes:
     images = RNG.integers(256, size=(8, 8, 3, 4), dtype=np.uint8)
-    return in_memory(lambda stream: savemat(stream, {"X": images, "y": np.arange(4)}, do_compression=compressed))
+    return in_memory(
+        lambda stream: savemat(stream, {"X": images, "y": np.arange(4)}, do_compression=compressed)
+    )
 
 
 def picture(kind: str) -> bytes:
@@ -108,19 +114,31 @@ def judgement_rows() -> dict[str, list[Any]]:
         for i in range(2)
         for label in range(10)
     ]
-    columns = dict(zip(("annotator", "image", "label", "answer"), map(list, zip(*rows, strict=True)), strict=True))
+    columns = dict(
+        zip(
+            ("annotator", "image", "label", "answer"),
+            map(list, zip(*rows, strict=True)),
+            strict=True,
+        )
+    )
     return {**columns, "milliseconds": [900.5] * len(rows), "check": [""] * len(rows)}
 
 
 def judgements_csv() -> bytes:
     table = judgement_rows()
-    lines = [",".join(table), *(",".join(map(str, row)) for row in zip(*table.values(), strict=True))]
+    lines = [
+        ",".join(table),
+        *(",".join(map(str, row)) for row in zip(*table.values(), strict=True)),
+    ]
     return ("\n".join(lines) + "\n").encode()
 
 
 def judgements_jsonl() -> bytes:
     table = judgement_rows()
-    return "".join(json.dumps(dict(zip(table, row, strict=True))) + "\n" for row in zip(*table.values(), strict=True)).encode()
+    return "".join(
+        json.dumps(dict(zip(table, row, strict=True))) + "\n"
+        for row in zip(*table.values(), strict=True)
+    ).encode()
 
 
 def parquet(table: pa.Table) -> bytes:
@@ -128,19 +146,34 @@ def parquet(table: pa.Table) -> bytes:
 
 
 def ratings_csv() -> bytes:
-    rows = [f'{item},{rater},"Dear {item},\nthanks, ""all"".",{1 + (item + rater) % 5}.0' for item in range(3) for rater in range(4)]
+    rows = [
+        f'{item},{rater},"Dear {item},\nthanks, ""all"".",{1 + (item + rater) % 5}.0'
+        for item in range(3)
+        for rater in range(4)
+    ]
     return ("instance_id,user_id,text,politeness\n" + "\n".join(rows) + "\n").encode()
 
 
 def chaosnli() -> bytes:
     example = {"premise": "A man sleeps.", "hypothesis": "A man rests.", "source": "snli"}
-    rows = [{"uid": f"u{n}", "label_counter": {"e": 60 + n, "n": 40 - n}, "example": example} for n in range(4)]
+    rows = [
+        {"uid": f"u{n}", "label_counter": {"e": 60 + n, "n": 40 - n}, "example": example}
+        for n in range(4)
+    ]
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 def soft_digits_table() -> SoftDigitsTable:
-    labels = {name: VoteTable.from_probs(np.eye(11)[[3, 1, 4, 1]]) for name in ("original", "majority", "equal", "uncertainty")}
-    known = (np.full(4, 0.25), np.full(4, 0.5), np.array(["train", "train", "val", "test"]), np.array(["mnist"] * 4))
+    labels = {
+        name: VoteTable.from_probs(np.eye(11)[[3, 1, 4, 1]])
+        for name in ("original", "majority", "equal", "uncertainty")
+    }
+    known = (
+        np.full(4, 0.25),
+        np.full(4, 0.5),
+        np.array(["train", "train", "val", "test"]),
+        np.array(["mnist"] * 4),
+    )
     return SoftDigitsTable(IMAGES, labels, *known, simulated=True)
 
 
@@ -158,7 +191,11 @@ def read_shard(path: Path) -> bool:
 
 def predictions() -> bytes:
     probs = torch.full((6, 3), 1 / 3, dtype=torch.float64)
-    return parquet(prediction_table(probs, probs, torch.arange(6), {"train": np.arange(3), "test": np.arange(3, 6)}))
+    return parquet(
+        prediction_table(
+            probs, probs, torch.arange(6), {"train": np.arange(3), "test": np.arange(3, 6)}
+        )
+    )
 
 
 def cartography() -> bytes:
@@ -170,20 +207,42 @@ def cartography() -> bytes:
 
 
 def results() -> bytes:
-    about = {**FINISHED, "run": "digits", "delivery": {"name": "SoftLabels"}, "seed": 0, "val_is_test": False}
-    return json.dumps({**about, "metrics": {"soft_nll": 0.41, "accuracy": 0.9, "val_loss": 0.4}, "notes": []}, indent=2).encode()
+    about = {
+        **FINISHED,
+        "run": "digits",
+        "delivery": {"name": "SoftLabels"},
+        "seed": 0,
+        "val_is_test": False,
+    }
+    return json.dumps(
+        {**about, "metrics": {"soft_nll": 0.41, "accuracy": 0.9, "val_loss": 0.4}, "notes": []},
+        indent=2,
+    ).encode()
 
 
 def history() -> bytes:
-    return json.dumps([{"epoch": epoch, "lr": 0.1, "val/soft_nll": 1.0 / (1 + epoch)} for epoch in range(3)], indent=1).encode()
+    return json.dumps(
+        [{"epoch": epoch, "lr": 0.1, "val/soft_nll": 1.0 / (1 + epoch)} for epoch in range(3)],
+        indent=1,
+    ).encode()
 
 
 TRAINING = {"ended": "epochs", "epochs": 3, "planned_epochs": 3, "steps": 9}
 
 
 def fingerprint_json() -> bytes:
-    items = {"digest": "cd" * 16, "size": 300, "time": "2026-01-02T03:04:05Z", "source": "ready.npy"}
-    return json.dumps({"options": {"seed": 0}, "data": {"votes": {"digest": "ab" * 16, "source": "votes.csv"}, "items": items}}).encode()
+    items = {
+        "digest": "cd" * 16,
+        "size": 300,
+        "time": "2026-01-02T03:04:05Z",
+        "source": "ready.npy",
+    }
+    return json.dumps(
+        {
+            "options": {"seed": 0},
+            "data": {"votes": {"digest": "ab" * 16, "source": "votes.csv"}, "items": items},
+        }
+    ).encode()
 
 
 def read_earlier(path: Path) -> Any:
@@ -193,14 +252,20 @@ def read_earlier(path: Path) -> Any:
 
 def list_of_files() -> bytes:
     files = {"tables/main.md": ["ab" * 32], "README.md": ["cd" * 32, "ef" * 32]}
-    return json.dumps({"about": "Files", "kind": "copy", "study": "digits", "files": files}, indent=1).encode()
+    return json.dumps(
+        {"about": "Files", "kind": "copy", "study": "digits", "files": files}, indent=1
+    ).encode()
 
 
 def comparisons() -> bytes:
     values = [PairValue("cka", ("a", "b"), (0, 1), 0.5, 10)]
     lines = [PairLine(("a", "b"), 0, 10, LossLine([0.0, 0.5, 1.0], [1.0, 2.0, 1.0], None))]
-    result = Comparison("Digits", True, "SimpleFFN", None, "delivery", ["a", "b"], 60, 0.9, values, lines, [])
-    return json.dumps({"similar": {"runs": {"r": "0"}, "options": {"points": 5}, "comparison": asdict(result)}}).encode()
+    result = Comparison(
+        "Digits", True, "SimpleFFN", None, "delivery", ["a", "b"], 60, 0.9, values, lines, []
+    )
+    return json.dumps(
+        {"similar": {"runs": {"r": "0"}, "options": {"points": 5}, "comparison": asdict(result)}}
+    ).encode()
 
 
 def study() -> bytes:
@@ -244,7 +309,17 @@ def network() -> SimpleFFN:
 
 def checkpoint() -> bytes:
     state = {f"network.{name}": value for name, value in network().state_dict().items()}
-    return in_memory(partial(torch.save, {"state_dict": state, "epoch": 1, "val_loss": 0.5, "pytorch-lightning_version": "2.6.0"}))
+    return in_memory(
+        partial(
+            torch.save,
+            {
+                "state_dict": state,
+                "epoch": 1,
+                "val_loss": 0.5,
+                "pytorch-lightning_version": "2.6.0",
+            },
+        )
+    )
 
 
 def tar() -> bytes:
@@ -263,13 +338,20 @@ def zipped() -> bytes:
     return stream.getvalue()
 
 
-OWN = {"item": [f"i{n}" for n in range(12) for _ in range(3)], "who": [f"w{n}" for n in range(3)] * 12, "label": ["yes", "no", "no"] * 12}
+OWN = {
+    "item": [f"i{n}" for n in range(12) for _ in range(3)],
+    "who": [f"w{n}" for n in range(3)] * 12,
+    "label": ["yes", "no", "no"] * 12,
+}
 
 
 def own_votes(votes: str, **options) -> OwnVotes:
     """A dataset of twelve items, set up, of which one file may be damaged; the others are whole."""
     folder = Path(options["root"])
-    others = {"ready.npy": in_memory(lambda stream: np.save(stream, np.ones((12, 3), np.float32))), "items.csv": own_items()}
+    others = {
+        "ready.npy": in_memory(lambda stream: np.save(stream, np.ones((12, 3), np.float32))),
+        "items.csv": own_items(),
+    }
     for name, content in others.items():
         if not (folder / name).exists():
             (folder / name).write_bytes(content)
@@ -279,30 +361,48 @@ def own_votes(votes: str, **options) -> OwnVotes:
 
 
 def own_items() -> bytes:
-    return "\n".join(["item,split", *(f"i{n},{('train', 'val', 'test')[n % 3]}" for n in range(12))]).encode()
+    return "\n".join(
+        ["item,split", *(f"i{n},{('train', 'val', 'test')[n % 3]}" for n in range(12))]
+    ).encode()
 
 
 def own_csv() -> bytes:
-    return "\n".join([",".join(OWN), *(",".join(row) for row in zip(*OWN.values(), strict=True))]).encode()
+    return "\n".join(
+        [",".join(OWN), *(",".join(row) for row in zip(*OWN.values(), strict=True))]
+    ).encode()
 
 
 def own_single(path: Path) -> OwnVotes:
-    options = {"label": "label", "annotator": "who", "inputs": "items.csv", "embeddings": "ready.npy", "root": str(path.parent)}
+    options = {
+        "label": "label",
+        "annotator": "who",
+        "inputs": "items.csv",
+        "embeddings": "ready.npy",
+        "root": str(path.parent),
+    }
     return own_votes(path.name, **options)
 
 
 def own_counts(path: Path) -> OwnVotes:
-    return own_votes(path.name, counts=("votes",), classes=("a", "b"), embedding="vector", root=str(path.parent))
+    return own_votes(
+        path.name, counts=("votes",), classes=("a", "b"), embedding="vector", root=str(path.parent)
+    )
 
 
 def own_ready(path: Path) -> OwnVotes:
     (path.parent / "votes.csv").write_bytes(own_csv())
-    return own_votes("votes.csv", label="label", inputs="items.csv", embeddings=path.name, root=str(path.parent))
+    return own_votes(
+        "votes.csv", label="label", inputs="items.csv", embeddings=path.name, root=str(path.parent)
+    )
 
 
 def own_table() -> pa.Table:
     return pa.table(
-        {"item": [f"i{n}" for n in range(12)], "votes": [[n, 3] for n in range(12)], "vector": [[0.5 * n, 1.0] for n in range(12)]}
+        {
+            "item": [f"i{n}" for n in range(12)],
+            "votes": [[n, 3] for n in range(12)],
+            "vector": [[0.5 * n, 1.0] for n in range(12)],
+        }
     )
 
 
@@ -351,13 +451,22 @@ def read_report(path: Path) -> object:
 
 
 def digit_corpus() -> bytes:
-    words = (np.array(["train", "train", "val", "test"]), np.array(["mnist"] * 4), np.array(["easy"] * 4))
-    corpus = DigitCorpus(np.array(list("abcd")), IMAGES, np.eye(10)[[3, 1, 4, 1]], *words, np.arange(4))
+    words = (
+        np.array(["train", "train", "val", "test"]),
+        np.array(["mnist"] * 4),
+        np.array(["easy"] * 4),
+    )
+    corpus = DigitCorpus(
+        np.array(list("abcd")), IMAGES, np.eye(10)[[3, 1, 4, 1]], *words, np.arange(4)
+    )
     return on_disk("corpus.parquet", lambda path: write_corpus(path, corpus))
 
 
 def stage_bytes() -> bytes:
-    return on_disk("stage.safetensors", lambda path: stage(path, "k", lambda: {"confidence": np.arange(5.0)}, {"confidence": (5,)}))
+    return on_disk(
+        "stage.safetensors",
+        lambda path: stage(path, "k", lambda: {"confidence": np.arange(5.0)}, {"confidence": (5,)}),
+    )
 
 
 def no_stage() -> dict[str, np.ndarray]:
@@ -367,28 +476,61 @@ def no_stage() -> dict[str, np.ndarray]:
 REGIONS = {"easy": 1, "ambiguous": 1, "hard": 1}
 CORPUS_REPORT = {
     "options": {"seed": 0},
-    "sources": {"mnist": {"images": 4, "exact_duplicates": 0, "near_duplicates": 1, "kept": 3, "regions": {**REGIONS, "none": 0}}},
+    "sources": {
+        "mnist": {
+            "images": 4,
+            "exact_duplicates": 0,
+            "near_duplicates": 1,
+            "kept": 3,
+            "regions": {**REGIONS, "none": 0},
+        }
+    },
     "leakage": [{"kind": "near", "between": ["mnist train", "mnist test"], "pairs": [["a", "b"]]}],
     "corpus": {"mnist": {"train": REGIONS, "val": REGIONS, "test": REGIONS}},
     "corpus_leakage": [],
 }
 READERS = [
     Reader("CSV (own votes)", "own.csv", own_csv, own_single, slow=True),
-    Reader("parquet (own counts)", "own.parquet", lambda: parquet(own_table()), own_counts, slow=True),
-    Reader("npy (own embeddings)", "mine.npy", lambda: in_memory(lambda s: np.save(s, np.ones((12, 3), np.float32))), own_ready, slow=True),
+    Reader(
+        "parquet (own counts)", "own.parquet", lambda: parquet(own_table()), own_counts, slow=True
+    ),
+    Reader(
+        "npy (own embeddings)",
+        "mine.npy",
+        lambda: in_memory(lambda s: np.save(s, np.ones((12, 3), np.float32))),
+        own_ready,
+        slow=True,
+    ),
     Reader("safetensors (own embeddings)", "mine.safetensors", ready_tensors, own_ready, slow=True),
     Reader("PNG image (own items)", "mine.png", partial(picture, "PNG"), own_picture),
     Reader("tensors .pt (Ambiguous-MNIST)", AMBIGUOUS[0].path, samples, read_ambiguous, slow=True),
     Reader("numbers (ARDIS)", ARDIS["train"][0], ardis_pixels, read_ardis, slow=True),
     Reader("corpus.json", "corpus.json", corpus_report, read_report),
-    Reader("safetensors (stage)", "stage.safetensors", stage_bytes, lambda path: stage(path, "k", no_stage, {"confidence": (5,)})),
+    Reader(
+        "safetensors (stage)",
+        "stage.safetensors",
+        stage_bytes,
+        lambda path: stage(path, "k", no_stage, {"confidence": (5,)}),
+    ),
     Reader("parquet (corpus)", "corpus.parquet", digit_corpus, read_corpus, slow=True),
     Reader("YAML (corpus)", "corpus.yaml", corpus_yaml, read_options, slow=True),
     Reader("npy (votes)", "counts.npy", npy, lambda path: VoteTable(read_array(path), str(path))),
-    Reader("CIFAR-10 .bin", "test_batch.bin", lambda: (bytes([3]) + bytes(RECORD - 1)) * 2, read_cifar_binary),
-    Reader("CIFAR-10 or -100 .bin", "test.bin", lambda: (bytes([3, 7]) + bytes(3072)) * 2, read_cifar),
+    Reader(
+        "CIFAR-10 .bin",
+        "test_batch.bin",
+        lambda: (bytes([3]) + bytes(RECORD - 1)) * 2,
+        read_cifar_binary,
+    ),
+    Reader(
+        "CIFAR-10 or -100 .bin", "test.bin", lambda: (bytes([3, 7]) + bytes(3072)) * 2, read_cifar
+    ),
     Reader("idx", "images.idx", lambda: idx_bytes(IMAGES), read_idx),
-    Reader("idx, compressed", "images-idx3-ubyte.gz", lambda: gzip.compress(idx_bytes(IMAGES), mtime=0), read_idx),
+    Reader(
+        "idx, compressed",
+        "images-idx3-ubyte.gz",
+        lambda: gzip.compress(idx_bytes(IMAGES), mtime=0),
+        read_idx,
+    ),
     Reader("Matlab .mat", "plain.mat", lambda: mat(False), read_svhn),
     Reader("Matlab .mat, compressed", "small.mat", lambda: mat(True), read_svhn),
     *(
@@ -398,8 +540,20 @@ READERS = [
     Reader("CSV (judgements)", "raw.csv", judgements_csv, read_judgements, slow=True),
     Reader("CSV (ratings)", "ratings.csv", ratings_csv, read_ratings, slow=True),
     Reader("JSON lines (judgements)", "raw.jsonl", judgements_jsonl, read_judgements, slow=True),
-    Reader("JSON lines (ChaosNLI)", "snli.jsonl", chaosnli, lambda path: read_subset(path, NLI, NLI.template), slow=True),
-    Reader("parquet (judgements)", "raw.parquet", lambda: parquet(pa.table(judgement_rows())), read_judgements, slow=True),
+    Reader(
+        "JSON lines (ChaosNLI)",
+        "snli.jsonl",
+        chaosnli,
+        lambda path: read_subset(path, NLI, NLI.template),
+        slow=True,
+    ),
+    Reader(
+        "parquet (judgements)",
+        "raw.parquet",
+        lambda: parquet(pa.table(judgement_rows())),
+        read_judgements,
+        slow=True,
+    ),
     Reader(
         "parquet with PNG (soft-digits)",
         "soft.parquet",
@@ -407,8 +561,15 @@ READERS = [
         lambda path: read_soft_digits(str(path)),
         slow=True,
     ),
-    Reader("parquet (predictions)", "predictions.parquet", predictions, lambda path: read_predictions(path.parent, "test")),
-    Reader("cartography .f32", "cartography_train.f32", cartography, lambda path: read_epochs(path, 4)),
+    Reader(
+        "parquet (predictions)",
+        "predictions.parquet",
+        predictions,
+        lambda path: read_predictions(path.parent, "test"),
+    ),
+    Reader(
+        "cartography .f32", "cartography_train.f32", cartography, lambda path: read_epochs(path, 4)
+    ),
     Reader(
         "parquet (cartography)",
         "cartography_train.parquet",
@@ -417,16 +578,53 @@ READERS = [
     ),
     Reader("safetensors (cache)", "000000000-000000003.safetensors", shard, read_shard),
     Reader("results.json", "results.json", results, lambda path: read_results(path.parent)),
-    Reader("failed.json", "failed.json", lambda: b'{"reason": "diverged in epoch 3"}\n', lambda path: has_ended(path.parent)),
-    Reader("training.json", "training.json", lambda: json.dumps(TRAINING).encode(), lambda path: read_training(path.parent)),
-    Reader("fingerprint.json", "fingerprint.json", fingerprint_json, lambda path: read_fingerprint(path.parent)),
+    Reader(
+        "failed.json",
+        "failed.json",
+        lambda: b'{"reason": "diverged in epoch 3"}\n',
+        lambda path: has_ended(path.parent),
+    ),
+    Reader(
+        "training.json",
+        "training.json",
+        lambda: json.dumps(TRAINING).encode(),
+        lambda path: read_training(path.parent),
+    ),
+    Reader(
+        "fingerprint.json",
+        "fingerprint.json",
+        fingerprint_json,
+        lambda path: read_fingerprint(path.parent),
+    ),
     Reader("config.yaml (earlier run)", "config.yaml", config, read_earlier),
-    Reader("list of files", LIST, list_of_files, lambda path: owned_files(path.parent, Owner("copy", "digits", "name another folder"))),
+    Reader(
+        "list of files",
+        LIST,
+        list_of_files,
+        lambda path: owned_files(path.parent, Owner("copy", "digits", "name another folder")),
+    ),
     Reader("history.json", "history.json", history, lambda path: read_history(path.parent)),
     Reader("representations.json", "representations.json", comparisons, read_kept),
     Reader("YAML (study)", "study.yaml", study, read_study, slow=True),
-    Reader("YAML (config)", "config.yaml", config, lambda path: resolve(["--config", str(path)]), slow=True, names_file=False),
+    Reader(
+        "YAML (config)",
+        "config.yaml",
+        config,
+        lambda path: resolve(["--config", str(path)]),
+        slow=True,
+        names_file=False,
+    ),
     Reader("checkpoint", "best.ckpt", checkpoint, lambda path: read_weights(path, network())),
-    Reader("tar archive", "all.tar.gz", tar, lambda path: take_from_tar(path, "deep/votes.bin", path.parent / "out")),
-    Reader("zip archive", "all.zip", zipped, lambda path: take_from_zip(path, "v1/votes.jsonl", path.parent / "out")),
+    Reader(
+        "tar archive",
+        "all.tar.gz",
+        tar,
+        lambda path: take_from_tar(path, "deep/votes.bin", path.parent / "out"),
+    ),
+    Reader(
+        "zip archive",
+        "all.zip",
+        zipped,
+        lambda path: take_from_zip(path, "v1/votes.jsonl", path.parent / "out"),
+    ),
 ]

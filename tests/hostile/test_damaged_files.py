@@ -23,7 +23,9 @@ def test_a_damaged_file_ends_in_a_result_or_a_sentence(reader: Reader, tmp_path:
 @pytest.mark.long
 @BY_FORMAT
 def test_many_more_damaged_files(reader: Reader, tmp_path: Path):
-    assert try_damaged(reader, tmp_path, seed=1, cases=cases_of(reader, TIMES)).total() == cases_of(reader, TIMES)
+    assert try_damaged(reader, tmp_path, seed=1, cases=cases_of(reader, TIMES)).total() == cases_of(
+        reader, TIMES
+    )
 
 
 def test_there_are_at_least_500_cases():
@@ -35,7 +37,9 @@ def test_a_case_comes_back_by_its_number_and_differs_from_others():
     result = [mutated(content, 0, number) for number in range(100)]
     assert result == [mutated(content, 0, number) for number in range(100)]
     assert len({damaged for _, damaged in result}) > 80
-    assert result[len(PLAIN) :] != [mutated(content, 1, number) for number in range(len(PLAIN), 100)]
+    assert result[len(PLAIN) :] != [
+        mutated(content, 1, number) for number in range(len(PLAIN), 100)
+    ]
 
 
 def test_what_is_neither_a_result_nor_a_sentence_is_seen():
@@ -61,7 +65,11 @@ def test_what_is_neither_a_result_nor_a_sentence_is_seen():
 
 
 def test_a_message_stays_one_line_whatever_it_quotes():
-    error = str(InputError(f"votes.csv has the answer '\x1b[2J\n{'x' * 10_000}' in row 3; it must be yes or no."))
+    error = str(
+        InputError(
+            f"votes.csv has the answer '\x1b[2J\n{'x' * 10_000}' in row 3; it must be yes or no."
+        )
+    )
     assert error.isprintable()
     assert len(error) < 1000
     assert error.startswith("votes.csv has the answer")

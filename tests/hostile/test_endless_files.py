@@ -66,15 +66,28 @@ def test_so_is_any_option_that_names_a_file(kind: str, tmp_path: Path):
     path = ENDLESS[kind](tmp_path / "some.yaml")
     for option in ("--trainer", "--model", "--data", "--model.network", "--trainer.callbacks"):
         for words in ([option, str(path)], [f"{option}={path}"]):
-            assert outcome(lambda words=words: resolve(["--config", "configs/digits.yaml", *words]), path.name, option[2:]) == "sentence"
+            assert (
+                outcome(
+                    lambda words=words: resolve(["--config", "configs/digits.yaml", *words]),
+                    path.name,
+                    option[2:],
+                )
+                == "sentence"
+            )
     for name in (path, path.name):
         (tmp_path / "config.yaml").write_text(f"model: {name}\n")
-        assert outcome(lambda: resolve(["--config", str(tmp_path / "config.yaml")]), "config.yaml") == "sentence"
+        assert (
+            outcome(lambda: resolve(["--config", str(tmp_path / "config.yaml")]), "config.yaml")
+            == "sentence"
+        )
 
 
 def test_a_yaml_named_by_an_option_is_as_plain_as_any_other(tmp_path: Path):
     (tmp_path / "bomb.yaml").write_text(BOMB)
-    assert outcome(lambda: resolve(["--trainer", str(tmp_path / "bomb.yaml")]), "bomb.yaml") == "sentence"
+    assert (
+        outcome(lambda: resolve(["--trainer", str(tmp_path / "bomb.yaml")]), "bomb.yaml")
+        == "sentence"
+    )
     (tmp_path / "trainer.yaml").write_text("max_epochs: 7\n")
     (tmp_path / "config.yaml").write_text("trainer: trainer.yaml\n")
     check_config(tmp_path / "config.yaml")
@@ -84,7 +97,9 @@ def test_a_yaml_named_by_an_option_is_as_plain_as_any_other(tmp_path: Path):
 
 def test_a_long_chain_of_studies_is_one_study(tmp_path: Path):
     for number in range(1200):
-        (tmp_path / f"{number}.yaml").write_text(f"extends: {number + 1}.yaml\ntitle: number {number}\n")
+        (tmp_path / f"{number}.yaml").write_text(
+            f"extends: {number + 1}.yaml\ntitle: number {number}\n"
+        )
     (tmp_path / "1200.yaml").write_text(STUDY)
     result: list[Study] = []
     assert outcome(lambda: result.append(Study.load(tmp_path / "0.yaml"))) == "result"
@@ -102,13 +117,20 @@ def test_results_of_a_run_that_are_no_file(kind: str, tmp_path: Path):
     assert outcome(lambda: ended.append(has_ended(tmp_path))) == "result"
     assert ended == [False]
     ENDLESS[kind](tmp_path / "history.json")
-    ends = "sentence" if (tmp_path / "history.json").exists() else "result"  # as for a run that was not trained here
+    ends = (
+        "sentence" if (tmp_path / "history.json").exists() else "result"
+    )  # as for a run that was not trained here
     assert outcome(lambda: read_history(tmp_path), "history.json") == ends
 
 
 @pytest.mark.parametrize("name", ["votes.csv", "votes.parquet"])
 def test_votes_from_a_pipe(name: str, tmp_path: Path):
-    options: Any = {"item": "item", "label": "label", "embeddings": "ready.npy", "root": str(tmp_path)}
+    options: Any = {
+        "item": "item",
+        "label": "label",
+        "embeddings": "ready.npy",
+        "root": str(tmp_path),
+    }
     np.save(tmp_path / "ready.npy", np.ones((2, 2)))
     pipe(tmp_path / name)
     assert "a pipe" in refused(lambda: OwnVotes(name, **options).summarize(), name)

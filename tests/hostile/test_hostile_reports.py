@@ -67,7 +67,11 @@ def test_a_whole_report_is_written_of_whole_files(file: str, folder: Path):
 
 @BY_FILE
 def test_readers_of_a_report_take_a_file_or_refuse_it(file: str, folder: Path):
-    taken = {kind: content for kind, content in cases_of(folder)[file]() if trying(read, folder, file, kind, content) == "result"}
+    taken = {
+        kind: content
+        for kind, content in cases_of(folder)[file]()
+        if trying(read, folder, file, kind, content) == "result"
+    }
     for kind, content in list(taken.items())[::EVERY]:
         trying(report, folder, file, kind, content)
 
@@ -91,7 +95,15 @@ def test_there_are_hundreds_of_such_files(folder: Path):
     assert set(READ) == set(REPORTS) == set(cases_of(folder))
 
 
-@pytest.mark.parametrize("kind", ["metrics.soft_nll is a googol⁴", "versions is a list", "embedder is a list", "dataset is half a letter"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "metrics.soft_nll is a googol⁴",
+        "versions is a list",
+        "embedder is a list",
+        "dataset is half a letter",
+    ],
+)
 def test_such_results_count_as_not_finished(kind: str, folder: Path):
     place_of(folder, "results.json").write_bytes(dict(cases_of(folder)["results.json"]())[kind])
     assert "5 of 6 runs finished, 1 missing" in report_on(folder, "results.json")
@@ -103,7 +115,17 @@ def test_through_the_command_line(folder: Path, capsys: pytest.CaptureFixture):
     for file, kind in cases.items():
         place_of(folder, file).write_bytes(dict(cases_of(folder)[file]())[kind])
     study = study_of(folder, "results.json").path
-    main(["study", "report", str(study), "--runs", str(folder / "runs"), "--copy", str(folder / "copy")])
+    main(
+        [
+            "study",
+            "report",
+            str(study),
+            "--runs",
+            str(folder / "runs"),
+            "--copy",
+            str(folder / "copy"),
+        ]
+    )
     for path in [folder / "runs" / "small-report" / "report.html", *folder.rglob("*.md")]:
         text = path.read_text()
         assert "<script" not in text

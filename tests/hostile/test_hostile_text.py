@@ -25,7 +25,12 @@ from tests.hostile.outcomes import check_sentence, limits, outcome
 from tests.hostile.readers import judgement_rows, soft_digits_table, study, write_soft_digits
 from tests.hostile.test_hostile_arrays import refused
 
-BOMB = "\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))])
+BOMB = "\n".join(
+    [
+        "a0: &a0 [x, x, x, x, x, x, x, x, x]",
+        *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)),
+    ]
+)
 HOSTILE_YAML = {
     "a function to call": "name: !!python/object/apply:os.system ['touch {made}']",
     "a class to build": "name: !!python/object/new:pathlib.Path ['{made}']",
@@ -54,7 +59,9 @@ HOSTILE_YAML = {
 @pytest.mark.parametrize("kind", HOSTILE_YAML)
 def test_yaml_is_plain_or_refused(kind: str, tmp_path: Path):
     path, made = tmp_path / "some.yaml", tmp_path / "made"
-    path.write_text(HOSTILE_YAML[kind].replace("{made}", str(made)).replace("{{", "{").replace("}}", "}"))
+    path.write_text(
+        HOSTILE_YAML[kind].replace("{made}", str(made)).replace("{{", "{").replace("}}", "}")
+    )
     refused(lambda: Study.load(path), "some.yaml")
     assert outcome(lambda: resolve(["--config", str(path)]), "some.yaml") == "sentence"
     assert not made.exists()
@@ -62,7 +69,10 @@ def test_yaml_is_plain_or_refused(kind: str, tmp_path: Path):
 
 def test_on_the_command_line_it_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture):
     (tmp_path / "bomb.yaml").write_text(BOMB)
-    for words in (["fit", "--config", str(tmp_path / "bomb.yaml")], ["study", "plan", str(tmp_path / "bomb.yaml")]):
+    for words in (
+        ["fit", "--config", str(tmp_path / "bomb.yaml")],
+        ["study", "plan", str(tmp_path / "bomb.yaml")],
+    ):
         with pytest.raises(SystemExit) as end, limits():
             main(words)
         assert end.value.code == 2
@@ -76,9 +86,17 @@ GOOD: dict[str, Any] = yaml.safe_load(study())
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"grids": {"g": {f"f{n}": {f"l{k}": {} for k in range(10)} for n in range(9)}}}, "grids would be 1,000,000,000 runs"),
         (
-            {"grids": {g: {"seed_everything": list(range(300)), "f": {f"l{k}": {} for k in range(200)}} for g in "ab"}},
+            {"grids": {"g": {f"f{n}": {f"l{k}": {} for k in range(10)} for n in range(9)}}},
+            "grids would be 1,000,000,000 runs",
+        ),
+        (
+            {
+                "grids": {
+                    g: {"seed_everything": list(range(300)), "f": {f"l{k}": {} for k in range(200)}}
+                    for g in "ab"
+                }
+            },
             "grids would be 120,000 runs",
         ),
         ({"name": "../../elsewhere"}, "name is ../../elsewhere"),
@@ -92,11 +110,28 @@ GOOD: dict[str, Any] = yaml.safe_load(study())
         ({"options": ["data"]}, "options must have options"),
         ({"options": {"trainer.max_epochs": float("nan")}}, "trainer.max_epochs"),
         ({"options": {"trainer.max_epochs": 1e400}}, "trainer.max_epochs"),
-        ({"options": {"data": {"class_path": "os.system", "init_args": {"command": "true"}}}}, "os.system"),
-        ({"grids": {"g": {"data": [{"class_path": "subprocess.Popen", "init_args": {"args": ["true"]}}]}}}, "subprocess.Popen"),
+        (
+            {"options": {"data": {"class_path": "os.system", "init_args": {"command": "true"}}}},
+            "os.system",
+        ),
+        (
+            {
+                "grids": {
+                    "g": {
+                        "data": [
+                            {"class_path": "subprocess.Popen", "init_args": {"args": ["true"]}}
+                        ]
+                    }
+                }
+            },
+            "subprocess.Popen",
+        ),
         ({"grids": {"g": "all"}}, "grids.g is empty"),
         ({"grids": {"g": {"seed_everything": 3}}}, "grids.g.seed_everything has no levels"),
-        ({"grids": {"g": {"seed_everything": [[1, 2]]}}}, "neither a word, a number nor a class_path"),
+        (
+            {"grids": {"g": {"seed_everything": [[1, 2]]}}},
+            "neither a word, a number nor a class_path",
+        ),
         ({"grids": {"g": {"seed_everything": [-1]}}}, ""),
         ({"paired": {"a": 1}}, "paired must be a list"),
         ({"predict": "often"}, "predict must be true or false"),
@@ -167,7 +202,9 @@ def test_csv(content: str, end: str, tmp_path: Path):
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
 def test_csv_in_another_encoding(encoding: str, tmp_path: Path):
     (tmp_path / "raw.csv").write_bytes((HEAD + ROWS.replace("ann", "ännchen")).encode(encoding))
-    assert "cannot be read as CSV" in refused(lambda: read_judgements(tmp_path / "raw.csv"), "raw.csv")
+    assert "cannot be read as CSV" in refused(
+        lambda: read_judgements(tmp_path / "raw.csv"), "raw.csv"
+    )
 
 
 VALUES = {
@@ -186,7 +223,9 @@ VALUES = {
     "a view of texts": pa.array(["yes"] * 40, pa.string_view()),
     "a view of bytes": pa.array([b"\xff\0"] * 40, pa.binary_view()),
     "a view of lists": pa.array([[1, 2]] * 40, pa.list_view(pa.int64())),
-    "another library's": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)] * 40, pa.binary(16))),
+    "another library's": pa.ExtensionArray.from_storage(
+        pa.uuid(), pa.array([bytes(16)] * 40, pa.binary(16))
+    ),
     "a time zone that there is not": pa.array([0] * 40, pa.timestamp("s", tz="No/Where")),
 }
 
@@ -198,10 +237,14 @@ def test_parquet_with_columns_of_other_types(kind: str, tmp_path: Path):
     write_soft_digits(soft, soft_digits_table())
     whole = pq.read_table(soft).replace_schema_metadata()
     for column in rows.column_names:
-        pq.write_table(rows.set_column(rows.column_names.index(column), column, VALUES[kind]), judgements)
+        pq.write_table(
+            rows.set_column(rows.column_names.index(column), column, VALUES[kind]), judgements
+        )
         outcome(lambda: read_judgements(judgements), "raw.parquet")
     for column in whole.column_names:
-        pq.write_table(whole.set_column(whole.column_names.index(column), column, VALUES[kind][:4]), soft)
+        pq.write_table(
+            whole.set_column(whole.column_names.index(column), column, VALUES[kind][:4]), soft
+        )
         outcome(lambda: read_soft_digits(str(soft)), "soft.parquet")
 
 
@@ -214,7 +257,9 @@ def test_a_parquet_file_of_rows_without_end(tmp_path: Path):
             writer.write_table(part)
     assert path.stat().st_size < 2**20
     for read in (read_table, read_columns):
-        assert "announces 104,857,600 rows" in refused(lambda read=read: read(path, ["annotator"]), "raw.parquet")
+        assert "announces 104,857,600 rows" in refused(
+            lambda read=read: read(path, ["annotator"]), "raw.parquet"
+        )
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "empty"])

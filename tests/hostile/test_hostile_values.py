@@ -34,25 +34,31 @@ from studies.plan.study import Study
 from studies.plan.study_checks import KEYS
 from tests.hostile.outcomes import outcome
 
-FEW = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(
+    max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 ANY_DTYPE = st.one_of(
     arrays.integer_dtypes(), arrays.unsigned_integer_dtypes(), arrays.floating_dtypes(), arrays.boolean_dtypes(), arrays.complex_number_dtypes(),
     arrays.datetime64_dtypes(), arrays.unicode_string_dtypes(), arrays.byte_string_dtypes(), st.just(np.dtype(object)),
 )  # fmt: skip
 ANY_ARRAY = ANY_DTYPE.flatmap(
     lambda dtype: arrays.arrays(
-        dtype, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4), elements=st.none() if dtype.hasobject else None
+        dtype,
+        arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+        elements=st.none() if dtype.hasobject else None,
     )
 )
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 NESTED = st.recursive(
     PLAIN | st.binary(max_size=5),
-    lambda part: st.lists(part, max_size=4) | st.dictionaries(st.text(max_size=8), part, max_size=4),
+    lambda part: (
+        st.lists(part, max_size=4) | st.dictionaries(st.text(max_size=8), part, max_size=4)
+    ),
     max_leaves=12,
 )
-COUNTS = arrays.arrays(np.int64, st.tuples(st.integers(1, 12), st.integers(2, 5)), elements=st.integers(0, 9)).filter(
-    lambda table: (table.sum(1) > 0).all()
-)
+COUNTS = arrays.arrays(
+    np.int64, st.tuples(st.integers(1, 12), st.integers(2, 5)), elements=st.integers(0, 9)
+).filter(lambda table: (table.sum(1) > 0).all())
 
 
 @FEW
@@ -60,7 +66,13 @@ COUNTS = arrays.arrays(np.int64, st.tuples(st.integers(1, 12), st.integers(2, 5)
 def test_votes_are_a_valid_table_or_refused(values: Any):
     for make in (VoteTable, VoteTable.from_probs):
         tables = []
-        if outcome(lambda make=make, tables=tables: tables.append(make(values, source="votes.npy")), "votes.npy") == "result":
+        if (
+            outcome(
+                lambda make=make, tables=tables: tables.append(make(values, source="votes.npy")),
+                "votes.npy",
+            )
+            == "result"
+        ):
             (table,) = tables
             assert table.probs.shape == (len(table), table.num_classes)
             np.testing.assert_allclose(table.probs.sum(1), 1, atol=1e-9)
@@ -83,7 +95,9 @@ DELIVERIES = [
 
 @FEW
 @given(COUNTS, st.sampled_from(DELIVERIES), st.integers(0, 2**32 - 1), st.integers(0, 10**6))
-def test_targets_are_classes_that_have_votes(counts: np.ndarray, delivery: Any, seed: int, epoch: int):
+def test_targets_are_classes_that_have_votes(
+    counts: np.ndarray, delivery: Any, seed: int, epoch: int
+):
     targets = delivery.bind(VoteTable(counts), seed).targets(epoch)
     assert len(targets) == len(counts)
     if targets.is_floating_point():
@@ -103,21 +117,53 @@ def test_targets_are_classes_that_have_votes(counts: np.ndarray, delivery: Any, 
     st.lists(st.floats(), max_size=4) | st.integers(1, 5).map(lambda n: [1 / n] * n),
     st.integers(0, 99),
 )
-def test_splits_are_disjoint_and_complete_or_refused(strata: list[int], fractions: list[float], seed: int):
+def test_splits_are_disjoint_and_complete_or_refused(
+    strata: list[int], fractions: list[float], seed: int
+):
     parts = []
-    if outcome(lambda: parts.extend(stratified_split(np.array(strata, int), fractions, seed))) == "result":
+    if (
+        outcome(lambda: parts.extend(stratified_split(np.array(strata, int), fractions, seed)))
+        == "result"
+    ):
         assert sorted(np.concatenate(parts).tolist()) == list(range(len(strata)))
         assert all(len(part) for part in parts)
 
 
-WORDS = st.sampled_from(["yes", "no", "unsure", "YES ", "", "nan", "0", "7", "7.0", "10", "-1", "1e400", "é", "\n", "x"]) | NESTED
+WORDS = (
+    st.sampled_from(
+        [
+            "yes",
+            "no",
+            "unsure",
+            "YES ",
+            "",
+            "nan",
+            "0",
+            "7",
+            "7.0",
+            "10",
+            "-1",
+            "1e400",
+            "é",
+            "\n",
+            "x",
+        ]
+    )
+    | NESTED
+)
 
 
 @FEW
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS, WORDS, WORDS), max_size=8))
 def test_judgements_of_any_words(rows: list[tuple]):
     columns = (
-        dict(zip(("annotator", "image", "label", "answer", "milliseconds"), map(list, zip(*rows, strict=True)), strict=True))
+        dict(
+            zip(
+                ("annotator", "image", "label", "answer", "milliseconds"),
+                map(list, zip(*rows, strict=True)),
+                strict=True,
+            )
+        )
         if rows
         else {name: [] for name in ("annotator", "image", "label", "answer")}
     )
@@ -125,7 +171,10 @@ def test_judgements_of_any_words(rows: list[tuple]):
 
 
 @FEW
-@given(arrays.arrays(np.int64, st.tuples(st.integers(1, 6), st.just(10)), elements=st.integers(0, 2)), st.integers(1, 3))
+@given(
+    arrays.arrays(np.int64, st.tuples(st.integers(1, 6), st.just(10)), elements=st.integers(0, 2)),
+    st.integers(1, 3),
+)
 def test_aggregates_of_whole_judgements_are_distributions(answers: np.ndarray, images: int):
     annotator_probs, digits = np.indices(answers.shape)
     rows = {
@@ -134,7 +183,11 @@ def test_aggregates_of_whole_judgements_are_distributions(answers: np.ndarray, i
         "label": digits.ravel(),
         "answer": np.array(["no", "unsure", "yes"])[answers.ravel()],
     }
-    result = aggregate(judgements_from_rows({name: values.tolist() for name, values in rows.items()}, Path("raw.csv")))
+    result = aggregate(
+        judgements_from_rows(
+            {name: values.tolist() for name, values in rows.items()}, Path("raw.csv")
+        )
+    )
     for labels in (result.equal, result.uncertainty):
         np.testing.assert_allclose(labels.sum(1), 1, atol=1e-12)
     assert ((result.mean_uncertainty >= 0) & (result.unsure_proportion <= 1)).all()
@@ -152,7 +205,10 @@ def test_columns_of_soft_digits_of_any_values(values: list[Any]):
 
 
 @FEW
-@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), st.sampled_from([".csv", ".jsonl", ".parquet"]))
+@given(
+    st.binary(max_size=60) | st.text(max_size=60).map(str.encode),
+    st.sampled_from([".csv", ".jsonl", ".parquet"]),
+)
 def test_tables_of_any_bytes(content: bytes, ending: str):
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"some{ending}"
@@ -162,7 +218,12 @@ def test_tables_of_any_bytes(content: bytes, ending: str):
 
 
 YAML_VALUES = st.recursive(
-    PLAIN, lambda part: st.lists(part, max_size=4) | st.dictionaries(st.text(max_size=8) | st.integers(), part, max_size=4), max_leaves=10
+    PLAIN,
+    lambda part: (
+        st.lists(part, max_size=4)
+        | st.dictionaries(st.text(max_size=8) | st.integers(), part, max_size=4)
+    ),
+    max_leaves=10,
 )
 
 
@@ -173,16 +234,28 @@ def test_what_pyyaml_writes_is_plain_and_read_again(value: Any):
     try:
         check_plain(text)
     except yaml.YAMLError:
-        marked = "!!" in text or "&id" in text  # a word that looks like a date, or one that it marked
-        assert marked or any(escape in text for escape in ("\\x", "\\0", "\\a", "\\b", "\\e", "\\v", "\\f", "\\N"))  # control characters
+        marked = (
+            "!!" in text or "&id" in text
+        )  # a word that looks like a date, or one that it marked
+        assert marked or any(
+            escape in text for escape in ("\\x", "\\0", "\\a", "\\b", "\\e", "\\v", "\\f", "\\N")
+        )  # control characters
     else:
         assert repr(load_plain(text)) == repr(value) or "." in text or "e" in text
 
 
 @FEW
-@given(st.dictionaries(st.sampled_from(sorted(KEYS)), YAML_VALUES, max_size=4), st.sampled_from(sorted(KEYS)), YAML_VALUES)
+@given(
+    st.dictionaries(st.sampled_from(sorted(KEYS)), YAML_VALUES, max_size=4),
+    st.sampled_from(sorted(KEYS)),
+    YAML_VALUES,
+)
 def test_a_study_of_any_values(content: dict[str, Any], key: str, value: Any):
-    whole = {"name": "small", "configs": ["configs/digits.yaml"], "grids": {"main": {"seed_everything": [0]}}}
+    whole = {
+        "name": "small",
+        "configs": ["configs/digits.yaml"],
+        "grids": {"main": {"seed_everything": [0]}},
+    }
     with TemporaryDirectory() as folder:
         path = Path(folder) / "study.yaml"
         for entries in (

@@ -37,7 +37,10 @@ def test_a_map_is_mean_and_deviation_over_all_epochs_of_all_runs(last: int | Non
     np.testing.assert_allclose(result.correctness, rows[:, 2].mean(0), rtol=1e-12)
     within = window[:, :, 0].var(1).mean(0)
     np.testing.assert_allclose(result.variability**2, within + result.between_runs**2, atol=1e-12)
-    forgotten = [sum(a > b for run in window for a, b in pairwise(run[:, 2, item])) / seeds for item in range(ITEMS)]
+    forgotten = [
+        sum(a > b for run in window for a, b in pairwise(run[:, 2, item])) / seeds
+        for item in range(ITEMS)
+    ]
     assert result.forgetting_events.tolist() == pytest.approx(forgotten, abs=1e-12)
     assert max(forgotten) > 0 or last == 1
 
@@ -45,7 +48,9 @@ def test_a_map_is_mean_and_deviation_over_all_epochs_of_all_runs(last: int | Non
 def test_a_small_variability_of_a_certain_item_is_not_lost():
     record = np.zeros((4, 3, 1))
     record[:, 0, 0] = 1 - np.array([1e-9, 2e-9, 3e-9, 4e-9])
-    assert data_map([record]).variability.item() == pytest.approx(np.std([1e-9, 2e-9, 3e-9, 4e-9]), rel=1e-6)
+    assert data_map([record]).variability.item() == pytest.approx(
+        np.std([1e-9, 2e-9, 3e-9, 4e-9]), rel=1e-6
+    )
 
 
 def test_across_runs_items_are_matched_by_their_numbers():
@@ -55,9 +60,17 @@ def test_across_runs_items_are_matched_by_their_numbers():
     common, result = map_across_runs(items, list(runs), last=5)
     assert set(common) == set.intersection(*(set(own) for own in items))
     for place, item in enumerate(common):
-        values = [run[epoch, 0, list(own).index(item)] for run, own in zip(runs, items, strict=True) for epoch in range(2, EPOCHS)]
-        assert result.confidence[place] == pytest.approx(np.mean(values, dtype=np.float64), rel=1e-6)
-        assert result.variability[place] == pytest.approx(np.std(values, dtype=np.float64), rel=1e-6)
+        values = [
+            run[epoch, 0, list(own).index(item)]
+            for run, own in zip(runs, items, strict=True)
+            for epoch in range(2, EPOCHS)
+        ]
+        assert result.confidence[place] == pytest.approx(
+            np.mean(values, dtype=np.float64), rel=1e-6
+        )
+        assert result.variability[place] == pytest.approx(
+            np.std(values, dtype=np.float64), rel=1e-6
+        )
 
 
 def test_correlations_are_those_of_scipy():
@@ -65,7 +78,9 @@ def test_correlations_are_those_of_scipy():
     uncertainty = np.round(generator(2, "test-cartography").random(ITEMS), 1)  # with ties
     correlations = uncertainty_correlations(result, uncertainty)
     for name in ("confidence", "variability", "expected_confidence", "expected_variability"):
-        assert correlations[f"{name}_spearman"] == pytest.approx(spearmanr(getattr(result, name), uncertainty).statistic, abs=1e-12)
+        assert correlations[f"{name}_spearman"] == pytest.approx(
+            spearmanr(getattr(result, name), uncertainty).statistic, abs=1e-12
+        )
     assert np.isnan(uncertainty_correlations(result, np.zeros(ITEMS))["confidence_spearman"])
 
 
@@ -73,7 +88,9 @@ def test_values_of_an_item_by_hand():
     probs = torch.tensor([[[0.1, 0.6, 0.3]], [[0.5, 0.2, 0.3]]])  # two models, one item
     values = item_values(probs, torch.tensor([[0.5, 0.5, 0.0]]), torch.tensor([0]))
     assert values.shape == (3, 2, 1)
-    torch.testing.assert_close(values[:, :, 0].float(), torch.tensor([[0.1, 0.5], [0.35, 0.35], [0.0, 1.0]]))
+    torch.testing.assert_close(
+        values[:, :, 0].float(), torch.tensor([[0.1, 0.5], [0.35, 0.35], [0.0, 1.0]])
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +115,9 @@ def test_runs_without_a_common_item_are_refused():
 @pytest.mark.parametrize("items", [1, 60])
 def test_every_score_is_every_metric(items: int):
     rng = generator(0, "test-every-score")
-    probs, annotator_probs = (torch.from_numpy(rng.dirichlet(np.full(4, 0.5), items)) for _ in range(2))
+    probs, annotator_probs = (
+        torch.from_numpy(rng.dirichlet(np.full(4, 0.5), items)) for _ in range(2)
+    )
     metrics = every_metric("")
     for batch in zip(probs.split(25), annotator_probs.split(25), strict=True):
         metrics.update(*batch)

@@ -30,7 +30,9 @@ def test_areas_are_scikit_learns(pair):
     inside, outside = both(pair)
     labels, scores = pooled(inside, outside)
     assert auroc(inside, outside).item() == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
-    assert aupr(inside, outside).item() == pytest.approx(average_precision_score(labels, scores), abs=1e-12)
+    assert aupr(inside, outside).item() == pytest.approx(
+        average_precision_score(labels, scores), abs=1e-12
+    )
 
 
 @settings(deadline=None)
@@ -40,8 +42,12 @@ def test_auroc_and_fpr95_are_pytorch_oods(pair):
     inside, outside = both(pair)
     labels, scores = pooled(inside, outside)
     marks = torch.from_numpy(np.where(labels == 1, -1, 1))
-    assert auroc(inside, outside).item() == pytest.approx(float(peer.auroc(torch.from_numpy(scores), marks)), abs=1e-12)
-    assert fpr95(inside, outside).item() == pytest.approx(float(peer.fpr_at_tpr(torch.from_numpy(-scores), -marks, 0.95)), abs=1e-12)
+    assert auroc(inside, outside).item() == pytest.approx(
+        float(peer.auroc(torch.from_numpy(scores), marks)), abs=1e-12
+    )
+    assert fpr95(inside, outside).item() == pytest.approx(
+        float(peer.fpr_at_tpr(torch.from_numpy(-scores), -marks, 0.95)), abs=1e-12
+    )
 
 
 @settings(deadline=None)
@@ -54,7 +60,10 @@ def test_fpr95_keeps_95_per_cent_of_the_data_by_the_lowest_threshold_that_does(p
 
 def test_fpr95_is_where_a_roc_curve_of_the_data_first_reaches_95_per_cent():
     generator = torch.Generator().manual_seed(0)
-    inside, outside = torch.randn(1000, generator=generator), torch.randn(700, generator=generator) + 1
+    inside, outside = (
+        torch.randn(1000, generator=generator),
+        torch.randn(700, generator=generator) + 1,
+    )
     labels, scores = pooled(inside, outside)
     false, true, _ = roc_curve(1 - labels, -scores, drop_intermediate=False)
     assert fpr95(inside, outside).item() == pytest.approx(false[np.argmax(true >= 0.95)], abs=1e-12)
@@ -65,8 +74,13 @@ def test_fpr95_is_where_a_roc_curve_of_the_data_first_reaches_95_per_cent():
 def test_only_the_order_of_scores_counts(pair):
     inside, outside = both(pair)
     for metric in (auroc, aupr, fpr95):
-        assert metric(inside, outside).item() == metric(inside.exp() * 3 - 7, outside.exp() * 3 - 7).item()
-    assert auroc(inside, outside).item() + auroc(outside, inside).item() == pytest.approx(1, abs=1e-12)
+        assert (
+            metric(inside, outside).item()
+            == metric(inside.exp() * 3 - 7, outside.exp() * 3 - 7).item()
+        )
+    assert auroc(inside, outside).item() + auroc(outside, inside).item() == pytest.approx(
+        1, abs=1e-12
+    )
 
 
 def test_perfect_hopeless_and_chance():
@@ -74,4 +88,8 @@ def test_perfect_hopeless_and_chance():
     assert (auroc(low, high).item(), aupr(low, high).item(), fpr95(low, high).item()) == (1, 1, 0)
     assert (auroc(high, low).item(), fpr95(high, low).item()) == (0, 1)
     same = torch.zeros(30)
-    assert (auroc(same, same[:10]).item(), aupr(same, same[:10]).item(), fpr95(same, same[:10]).item()) == (0.5, 0.25, 1)
+    assert (
+        auroc(same, same[:10]).item(),
+        aupr(same, same[:10]).item(),
+        fpr95(same, same[:10]).item(),
+    ) == (0.5, 0.25, 1)

@@ -41,8 +41,19 @@ OF_ITEMS = (
     functional.item_brier,
     functional.item_hit,
 )
-MEANS = (metrics.SoftNLL, metrics.HardNLL, metrics.KLDivergence, metrics.SoftBrier, metrics.HardAccuracy)
-OF_ALL_ITEMS = (metrics.EntropyCorrelation, metrics.EqualMassECE, metrics.SmoothECE, metrics.BrierDecomposition)
+MEANS = (
+    metrics.SoftNLL,
+    metrics.HardNLL,
+    metrics.KLDivergence,
+    metrics.SoftBrier,
+    metrics.HardAccuracy,
+)
+OF_ALL_ITEMS = (
+    metrics.EntropyCorrelation,
+    metrics.EqualMassECE,
+    metrics.SmoothECE,
+    metrics.BrierDecomposition,
+)
 RIGHT = "each row must hold numbers of 0 or more that sum to 1."
 
 
@@ -77,7 +88,10 @@ FORMS: dict[str, Callable[[np.ndarray], Any]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_numpy_and_lists_give_what_torch_gives(form: str):
     tables = pair()
-    tensors, given_as = [torch.from_numpy(table) for table in tables], [FORMS[form](table) for table in tables]
+    tensors, given_as = (
+        [torch.from_numpy(table) for table in tables],
+        [FORMS[form](table) for table in tables],
+    )
     for score in (*SCORES.values(), *OF_ITEMS, metrics.every_score):
         expected = score(*tensors)
         equal(score(*given_as), expected)
@@ -95,11 +109,19 @@ def test_numpy_is_taken_where_no_distributions_are_asked_for():
     for score in (detection.auroc, detection.aupr, detection.fpr95):
         equal(score(inside, outside), score(torch.from_numpy(inside), torch.from_numpy(outside)))
     for kind in ("spearman", "pearson"):
-        equal(functional.correlation(inside, outside, kind), functional.correlation(torch.tensor(inside), torch.tensor(outside), kind))
+        equal(
+            functional.correlation(inside, outside, kind),
+            functional.correlation(torch.tensor(inside), torch.tensor(outside), kind),
+        )
     outcome = outside > 0.5
-    equal(functional.binned_gap(inside, outcome, 5), functional.binned_gap(torch.from_numpy(inside), torch.from_numpy(outcome), 5))
+    equal(
+        functional.binned_gap(inside, outcome, 5),
+        functional.binned_gap(torch.from_numpy(inside), torch.from_numpy(outcome), 5),
+    )
     probs, annotator_probs = pair()
-    tensors = [torch.from_numpy(table) for table in (probs, annotator_probs, annotator_probs.argmax(1))]
+    tensors = [
+        torch.from_numpy(table) for table in (probs, annotator_probs, annotator_probs.argmax(1))
+    ]
     equal(item_values(probs, annotator_probs, annotator_probs.argmax(1)), item_values(*tensors))
     some = np.arange(30) < 7
     assert prediction_drift(probs, annotator_probs, {"some": some}) == prediction_drift(
@@ -111,8 +133,17 @@ def test_float32_arrays_and_whole_numbers_that_are_distributions_pass():
     probs, _ = pair()
     single = probs.astype(np.float32)
     hard = np.eye(4, dtype=int)[probs.argmax(1)]
-    for targets in (hard, hard.astype(bool), hard.astype(np.uint8), torch.from_numpy(hard), torch.from_numpy(hard == 1)):
-        equal(functional.soft_nll(single, targets), functional.soft_nll(torch.from_numpy(single), torch.from_numpy(hard.astype(float))))
+    for targets in (
+        hard,
+        hard.astype(bool),
+        hard.astype(np.uint8),
+        torch.from_numpy(hard),
+        torch.from_numpy(hard == 1),
+    ):
+        equal(
+            functional.soft_nll(single, targets),
+            functional.soft_nll(torch.from_numpy(single), torch.from_numpy(hard.astype(float))),
+        )
         assert functional.hard_accuracy(single, targets) == 1
 
 
@@ -145,15 +176,42 @@ WRONG = {
         np.log(changed()),
         "{} looks like logits, numbers down to -1.38629 that do not sum to 1 in rows 0, 1, 2 and 3 more; apply softmax to each row.",
     ),
-    "negative": (changed(row1=[1.5, -0.5, 0.0], row3=[1.0, 1e-9, -1e-9]), f"{{}} has negative numbers in rows 1, 3; {RIGHT}"),
-    "NaN": (changed(row2=[NAN, 0.5, 0.5]), f"{{}} has values that are not finite numbers in row 2; {RIGHT}"),
-    "all NaN": (np.full((2, 3), NAN), f"{{}} has values that are not finite numbers in rows 0, 1; {RIGHT}"),
-    "infinite": (changed(row0=[INF, 0.0, 0.0]), f"{{}} has values that are not finite numbers in row 0; {RIGHT}"),
-    "minus infinity": (changed(row5=[-INF, 0.5, 0.5]), f"{{}} has values that are not finite numbers in row 5; {RIGHT}"),
-    "too little": (changed(row1=[0.5, 0.2, 0.2]), f"{{}} does not sum to 1 in row 1: row sums are 0.9 to 1; {RIGHT}"),
-    "too much": (changed() * 1.25, f"{{}} does not sum to 1 in rows 0, 1, 2 and 3 more: row sums are 1.25; {RIGHT}"),
-    "a row of zeros": (changed(row0=[0, 0, 0]), f"{{}} does not sum to 1 in row 0: row sums are 0 to 1; {RIGHT}"),
-    "two decimals": (np.full((1, 3), 0.33), f"{{}} does not sum to 1 in row 0: row sums are 0.99; {RIGHT}"),
+    "negative": (
+        changed(row1=[1.5, -0.5, 0.0], row3=[1.0, 1e-9, -1e-9]),
+        f"{{}} has negative numbers in rows 1, 3; {RIGHT}",
+    ),
+    "NaN": (
+        changed(row2=[NAN, 0.5, 0.5]),
+        f"{{}} has values that are not finite numbers in row 2; {RIGHT}",
+    ),
+    "all NaN": (
+        np.full((2, 3), NAN),
+        f"{{}} has values that are not finite numbers in rows 0, 1; {RIGHT}",
+    ),
+    "infinite": (
+        changed(row0=[INF, 0.0, 0.0]),
+        f"{{}} has values that are not finite numbers in row 0; {RIGHT}",
+    ),
+    "minus infinity": (
+        changed(row5=[-INF, 0.5, 0.5]),
+        f"{{}} has values that are not finite numbers in row 5; {RIGHT}",
+    ),
+    "too little": (
+        changed(row1=[0.5, 0.2, 0.2]),
+        f"{{}} does not sum to 1 in row 1: row sums are 0.9 to 1; {RIGHT}",
+    ),
+    "too much": (
+        changed() * 1.25,
+        f"{{}} does not sum to 1 in rows 0, 1, 2 and 3 more: row sums are 1.25; {RIGHT}",
+    ),
+    "a row of zeros": (
+        changed(row0=[0, 0, 0]),
+        f"{{}} does not sum to 1 in row 0: row sums are 0 to 1; {RIGHT}",
+    ),
+    "two decimals": (
+        np.full((1, 3), 0.33),
+        f"{{}} does not sum to 1 in row 0: row sums are 0.99; {RIGHT}",
+    ),
 }
 
 
@@ -165,7 +223,9 @@ def places(wrong: np.ndarray) -> list[tuple[str, tuple[np.ndarray, np.ndarray]]]
 
 @pytest.mark.parametrize("case", WRONG)
 @pytest.mark.parametrize("form", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
-def test_every_score_says_which_argument_is_no_distribution_and_what_it_looks_like(case: str, form: Callable):
+def test_every_score_says_which_argument_is_no_distribution_and_what_it_looks_like(
+    case: str, form: Callable
+):
     wrong, sentence = WRONG[case]
     for name, tables in places(wrong):
         expected = f"^{re.escape(sentence.format(name))}$"
@@ -188,11 +248,17 @@ def test_evidence_tells_afterwards_what_a_look_at_the_rows_tells_but_for_their_n
     """Also where each row came in a batch of its own."""
     wrong, sentence = WRONG[case]
     for name, tables in places(wrong):
-        batches = zip(*(torch.from_numpy(table.astype(float)).split(1) for table in tables), strict=True)
-        seen = torch.stack([torch.stack([evidence(table) for table in batch]) for batch in batches]).amax(0)
+        batches = zip(
+            *(torch.from_numpy(table.astype(float)).split(1) for table in tables), strict=True
+        )
+        seen = torch.stack(
+            [torch.stack([evidence(table) for table in batch]) for batch in batches]
+        ).amax(0)
         with pytest.raises(InputError) as error:
             check_evidence(seen)
-        assert str(error.value) == re.sub(r" in rows? \d+(, \d+)*( and \d+ more)?", "", sentence.format(name))
+        assert str(error.value) == re.sub(
+            r" in rows? \d+(, \d+)*( and \d+ more)?", "", sentence.format(name)
+        )
 
 
 def test_the_first_argument_is_named_where_both_are_wrong():
@@ -203,16 +269,39 @@ def test_the_first_argument_is_named_where_both_are_wrong():
 @pytest.mark.parametrize(
     ("shapes", "sentence"),
     [
-        (((3, 2), (4, 2)), r"probs has shape \[3, 2\] and target_probs \[4, 2\]; both must have the same items and classes."),
-        (((3, 2), (3, 3)), r"probs has shape \[3, 2\] and target_probs \[3, 3\]; both must have the same items and classes."),
-        (((3, 2), (3,)), r"target_probs has shape \[3\]; it must be a table \[items, classes\] of two classes or more."),
-        (((2,), (2,)), r"probs has shape \[2\]; it must be a table \[items, classes\] of two classes or more."),
-        (((5, 3, 2), (3, 2)), r"probs has shape \[5, 3, 2\]; it must be a table \[items, classes\] of two classes or more."),
-        (((3, 1), (3, 1)), r"probs has shape \[3, 1\]; it must be a table \[items, classes\] of two classes or more."),
-        (((), ()), r"probs has shape \[\]; it must be a table \[items, classes\] of two classes or more."),
+        (
+            ((3, 2), (4, 2)),
+            r"probs has shape \[3, 2\] and target_probs \[4, 2\]; both must have the same items and classes.",
+        ),
+        (
+            ((3, 2), (3, 3)),
+            r"probs has shape \[3, 2\] and target_probs \[3, 3\]; both must have the same items and classes.",
+        ),
+        (
+            ((3, 2), (3,)),
+            r"target_probs has shape \[3\]; it must be a table \[items, classes\] of two classes or more.",
+        ),
+        (
+            ((2,), (2,)),
+            r"probs has shape \[2\]; it must be a table \[items, classes\] of two classes or more.",
+        ),
+        (
+            ((5, 3, 2), (3, 2)),
+            r"probs has shape \[5, 3, 2\]; it must be a table \[items, classes\] of two classes or more.",
+        ),
+        (
+            ((3, 1), (3, 1)),
+            r"probs has shape \[3, 1\]; it must be a table \[items, classes\] of two classes or more.",
+        ),
+        (
+            ((), ()),
+            r"probs has shape \[\]; it must be a table \[items, classes\] of two classes or more.",
+        ),
     ],
 )
-def test_shapes_that_do_not_fit_are_told(shapes: tuple[tuple[int, ...], tuple[int, ...]], sentence: str):
+def test_shapes_that_do_not_fit_are_told(
+    shapes: tuple[tuple[int, ...], tuple[int, ...]], sentence: str
+):
     tables = [np.full(shape, 1 / (shape or (1,))[-1]) for shape in shapes]
     for score in SCORES.values():
         with pytest.raises(InputError, match=f"^{sentence}$"):
@@ -225,7 +314,10 @@ def test_shapes_that_do_not_fit_are_told(shapes: tuple[tuple[int, ...], tuple[in
 def test_no_rows_have_no_score_but_are_no_mistake_in_one_batch():
     none, some = [table[:0] for table in pair()], pair()
     for score in SCORES.values():
-        with pytest.raises(InputError, match=r"^probs and target_probs have no rows; a score needs at least one item\.$"):
+        with pytest.raises(
+            InputError,
+            match=r"^probs and target_probs have no rows; a score needs at least one item\.$",
+        ):
             score(*none)
     for kind in (*MEANS, *OF_ALL_ITEMS):
         metric, expected = kind(), kind()
@@ -240,7 +332,10 @@ def test_no_rows_have_no_score_but_are_no_mistake_in_one_batch():
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ([[0.5, 0.5], [1.0]], "probs has rows of different lengths; every row needs one number per class."),
+        (
+            [[0.5, 0.5], [1.0]],
+            "probs has rows of different lengths; every row needs one number per class.",
+        ),
         ([["a", "b"]], "probs holds <U1 values; they must be real numbers."),
         (np.array([[1j, 0]]), "probs holds complex128 values; they must be real numbers."),
         (torch.tensor([[1j, 0]]), "probs holds torch.complex64 values; they must be real numbers."),
@@ -284,9 +379,13 @@ def test_rounding_of_every_kind_passes():
 @st.composite
 def tables(draw):
     shape = draw(st.tuples(st.integers(1, 12), st.integers(2, 6)))
-    weights = draw(arrays(np.float64, shape, elements=st.floats(0, 1e6) | st.integers(0, 3).map(float)))
+    weights = draw(
+        arrays(np.float64, shape, elements=st.floats(0, 1e6) | st.integers(0, 3).map(float))
+    )
     weights[weights.sum(1) == 0] = 1
-    return weights / weights.sum(1, keepdims=True), draw(st.sampled_from([np.float64, np.float32, np.float16]))
+    return weights / weights.sum(1, keepdims=True), draw(
+        st.sampled_from([np.float64, np.float32, np.float16])
+    )
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -321,7 +420,12 @@ def test_mean_metrics_of_a_model_that_diverged_are_nan_and_of_anything_else_refu
     diverged[3] = NAN
     collection.update(diverged, annotator_probs)
     assert all(value.isnan() for value in collection.compute().values())
-    for wrong in ((probs.log(), annotator_probs), (probs, 50 * annotator_probs), (probs, diverged), (probs / 0, annotator_probs)):
+    for wrong in (
+        (probs.log(), annotator_probs),
+        (probs, 50 * annotator_probs),
+        (probs, diverged),
+        (probs / 0, annotator_probs),
+    ):
         with pytest.raises(InputError):
             collection.update(*wrong)
 
@@ -334,7 +438,9 @@ def test_update_waits_for_no_device(kind: type):
     """Tensors on the meta device hold no numbers, so any look at one is an error."""
     metric = kind().to("meta")
     for dtype in (torch.float64, torch.float32, torch.bfloat16):
-        metric.update(torch.empty(5, 3, device="meta", dtype=dtype), torch.empty(5, 3, device="meta"))
+        metric.update(
+            torch.empty(5, 3, device="meta", dtype=dtype), torch.empty(5, 3, device="meta")
+        )
         metric.update(np.full((5, 3), 1 / 3), np.full((5, 3), 1 / 3))
     with pytest.raises((RuntimeError, NotImplementedError)):
         metric.compute()

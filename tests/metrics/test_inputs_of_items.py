@@ -18,7 +18,8 @@ from metrics.drift import prediction_drift
 from tests.metrics.test_inputs import NAN, RIGHT, WRONG, equal, pair
 
 OF_PAIRS: dict[str, Callable[..., Any]] = {
-    name: getattr(functional, name) for name in ("item_nll", "item_hard_nll", "item_kl", "item_brier", "item_hit", "item_js")
+    name: getattr(functional, name)
+    for name in ("item_nll", "item_hard_nll", "item_kl", "item_brier", "item_hit", "item_js")
 }
 
 
@@ -30,7 +31,11 @@ def drift(before: Any, now: Any) -> dict[str, float]:
     return prediction_drift(before, now, {"all": np.ones(len(before), dtype=bool)})
 
 
-NAMES = {functional.item_js: ("probs", "other_probs"), first_class: ("probs", "annotators"), drift: ("before", "now")}
+NAMES = {
+    functional.item_js: ("probs", "other_probs"),
+    first_class: ("probs", "annotators"),
+    drift: ("before", "now"),
+}
 FUNCTIONS = (*OF_PAIRS.values(), first_class, drift)
 
 
@@ -55,16 +60,34 @@ def test_tables_of_many_models_are_scored_and_refused_as_one_is():
     probs, annotator_probs = (torch.from_numpy(table) for table in pair())
     other = torch.from_numpy(pair(seed=1)[0])
     both = torch.stack([probs, other])
-    equal(functional.entropy(both), torch.stack([functional.entropy(probs), functional.entropy(other)]))
+    equal(
+        functional.entropy(both),
+        torch.stack([functional.entropy(probs), functional.entropy(other)]),
+    )
     for function in OF_PAIRS.values():
         one_by_one = [function(table, annotator_probs) for table in (probs, other)]
         equal(function(both, annotator_probs), torch.stack(one_by_one))
         equal(function(both[0, 3], annotator_probs[3]), one_by_one[0][3])
-        equal(function(annotator_probs, both), torch.stack([function(annotator_probs, table) for table in (probs, other)]))
-        with pytest.raises(InputError, match=r"^probs looks like logits, numbers down to -?[\d.]+ that do not sum to 1; apply softmax"):
+        equal(
+            function(annotator_probs, both),
+            torch.stack([function(annotator_probs, table) for table in (probs, other)]),
+        )
+        with pytest.raises(
+            InputError,
+            match=r"^probs looks like logits, numbers down to -?[\d.]+ that do not sum to 1; apply softmax",
+        ):
             function(both.log(), annotator_probs)
     values = item_values(both, annotator_probs, annotator_probs.argmax(1))
-    equal(values, torch.stack([item_values(table, annotator_probs, annotator_probs.argmax(1)) for table in (probs, other)], 1))
+    equal(
+        values,
+        torch.stack(
+            [
+                item_values(table, annotator_probs, annotator_probs.argmax(1))
+                for table in (probs, other)
+            ],
+            1,
+        ),
+    )
 
 
 def test_no_items_have_no_values_but_are_no_mistake():
@@ -74,14 +97,21 @@ def test_no_items_have_no_values_but_are_no_mistake():
         assert function(none, none).shape == (0,)
 
 
-@pytest.mark.parametrize("shapes", [((3, 2), (4, 2)), ((3, 2), (3, 3)), ((3, 2), (1, 2)), ((2, 3, 2), (2, 2)), ((4, 3, 2), (2, 3, 2))])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((3, 2), (4, 2)),
+        ((3, 2), (3, 3)),
+        ((3, 2), (1, 2)),
+        ((2, 3, 2), (2, 2)),
+        ((4, 3, 2), (2, 3, 2)),
+    ],
+)
 def test_shapes_that_do_not_fit_are_told(shapes: tuple[tuple[int, ...], tuple[int, ...]]):
     tables = [np.full(shape, 1 / shape[-1]) for shape in shapes]
     for function in FUNCTIONS:
         first, second = NAMES.get(function, ("probs", "target_probs"))
-        messages = (
-            f"{first} of shape {list(shapes[0])} and {second} of shape {list(shapes[1])} do not fit together; they must have the same items"
-        )
+        messages = f"{first} of shape {list(shapes[0])} and {second} of shape {list(shapes[1])} do not fit together; they must have the same items"
         with pytest.raises(InputError, match=f"^{re.escape(messages)}"):
             function(*tables)
 
@@ -89,21 +119,32 @@ def test_shapes_that_do_not_fit_are_told(shapes: tuple[tuple[int, ...], tuple[in
 @pytest.mark.parametrize("table", [0.5, [0.5], [[1.0], [1.0]]])
 def test_one_class_is_no_distribution(table: Any):
     for function in (functional.entropy, lambda given: functional.item_kl(given, given)):
-        with pytest.raises(InputError, match=r"^probs has shape \[.*\]; its last dimension must hold two classes or more\.$"):
+        with pytest.raises(
+            InputError,
+            match=r"^probs has shape \[.*\]; its last dimension must hold two classes or more\.$",
+        ):
             function(table)
 
 
 @pytest.mark.parametrize("target", [[0.0, 1.0], [0, 2], [0, -1], [0], [[0, 1], [0, 1]]])
 def test_target_classes_that_are_none_are_told(target: Any):
     table = np.full((2, 2), 0.5)
-    with pytest.raises(InputError, match=r"^target_class must hold whole numbers from 0 to 1, one for each item of probs\.$"):
+    with pytest.raises(
+        InputError,
+        match=r"^target_class must hold whole numbers from 0 to 1, one for each item of probs\.$",
+    ):
         item_values(table, table, target)
 
 
-@pytest.mark.parametrize("mask", [np.array([0, 1, 1]), np.array([True, False]), torch.tensor([1, 0, 1])])
+@pytest.mark.parametrize(
+    "mask", [np.array([0, 1, 1]), np.array([True, False]), torch.tensor([1, 0, 1])]
+)
 def test_a_stratum_that_is_no_mask_is_told(mask: Any):
     table = np.full((3, 2), 0.5)
-    with pytest.raises(InputError, match=r"^strata has some of shape .*; it must be a mask, True or False for each item\.$"):
+    with pytest.raises(
+        InputError,
+        match=r"^strata has some of shape .*; it must be a mask, True or False for each item\.$",
+    ):
         prediction_drift(table, table, {"some": mask})
 
 
@@ -112,7 +153,9 @@ def test_a_member_of_a_pack_that_diverges_is_nan_and_the_others_are_not():
     sound, lost = mean_scores(torch.stack([probs, torch.full_like(probs, NAN)]), annotator_probs)
     collection = metrics.mean_metrics("")
     collection.update(probs, annotator_probs)
-    assert sound == pytest.approx({name: value.item() for name, value in collection.compute().items()})
+    assert sound == pytest.approx(
+        {name: value.item() for name, value in collection.compute().items()}
+    )
     assert all(np.isnan(value) for value in lost.values())
 
 
@@ -124,7 +167,10 @@ def test_the_drift_of_a_model_that_diverged_is_nan_and_of_anything_else_refused(
     assert np.isnan(result["lost"])
     assert result["sound"] == pytest.approx(functional.item_js(probs, now)[~lost].mean().item())
     before[20] *= 50
-    with pytest.raises(InputError, match=f"^{re.escape(f'before does not sum to 1 in row 20: row sums are 1 to 50; {RIGHT}')}$"):
+    with pytest.raises(
+        InputError,
+        match=f"^{re.escape(f'before does not sum to 1 in row 20: row sums are 1 to 50; {RIGHT}')}$",
+    ):
         prediction_drift(before, now, {"lost": lost})
 
 
@@ -136,7 +182,10 @@ def test_the_drift_of_a_model_that_diverged_is_nan_and_of_anything_else_refused(
     ("values", "sentence"),
     [
         ([NAN, 1.0], "{} has scores that are not finite numbers in row 0; each item needs one."),
-        (torch.tensor([1.0, torch.inf, -torch.inf]), "{} has scores that are not finite numbers in rows 1, 2; each item needs one."),
+        (
+            torch.tensor([1.0, torch.inf, -torch.inf]),
+            "{} has scores that are not finite numbers in rows 1, 2; each item needs one.",
+        ),
         ([], "{} has shape [0]; it must be a vector of at least one score."),
         (np.ones((2, 3)), "{} has shape [2, 3]; it must be a vector of at least one score."),
         (1.0, "{} has shape []; it must be a vector of at least one score."),
@@ -157,8 +206,12 @@ def test_a_score_that_is_taken_out_of_its_collection_checks_what_it_is_given(of:
     probs, annotator_probs = pair()
     for name in of("t/"):
         collection = of("t/")
-        collection.update(probs, annotator_probs)  # all are looked at together here, and that must not last
-        with pytest.raises(InputError, match=r"^target_probs (looks like counts|does not sum to 1)"):
+        collection.update(
+            probs, annotator_probs
+        )  # all are looked at together here, and that must not last
+        with pytest.raises(
+            InputError, match=r"^target_probs (looks like counts|does not sum to 1)"
+        ):
             update_and_compute(collection[name], probs, (50 * annotator_probs).round() + 1)
 
 
@@ -168,7 +221,9 @@ def update_and_compute(metric: Metric, *tables: Any) -> Any:
 
 
 @pytest.mark.parametrize("of", [metrics.mean_metrics, metrics.every_metric])
-def test_tables_that_all_scores_of_a_collection_are_given_are_looked_at_once(of: Callable, monkeypatch: pytest.MonkeyPatch):
+def test_tables_that_all_scores_of_a_collection_are_given_are_looked_at_once(
+    of: Callable, monkeypatch: pytest.MonkeyPatch
+):
     looks = []
     monkeypatch.setattr("metrics.scores.check", lambda *tables, nan_ok: looks.append(nan_ok))
     collection = of("t/")

@@ -31,7 +31,9 @@ def every_value(probs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.T
     parts = functional.brier_decomposition(probs, targets)
     return {
         "soft_nll": functional.soft_nll(probs, targets),
-        "hard_nll": torch.nn.functional.nll_loss(probs.double().clamp_min(1e-300).log(), targets.argmax(-1)),
+        "hard_nll": torch.nn.functional.nll_loss(
+            probs.double().clamp_min(1e-300).log(), targets.argmax(-1)
+        ),
         "kl": functional.kl_divergence(probs, targets),
         "soft_brier": functional.soft_brier(probs, targets),
         "accuracy": functional.hard_accuracy(probs, targets),
@@ -59,12 +61,24 @@ TWINS = [
     (metrics.SoftBrier(), functional.soft_brier),
     (metrics.HardAccuracy(), functional.hard_accuracy),
     (metrics.EntropyCorrelation(), lambda p, t: functional.entropy_correlation(p, t, "spearman")),
-    (metrics.EntropyCorrelation("pearson"), lambda p, t: functional.entropy_correlation(p, t, "pearson")),
+    (
+        metrics.EntropyCorrelation("pearson"),
+        lambda p, t: functional.entropy_correlation(p, t, "pearson"),
+    ),
     (metrics.EqualMassECE(bins=4), lambda p, t: functional.equal_mass_ece(p, t, bins=4)),
-    (metrics.EqualMassECE(bins=6, against="annotators"), lambda p, t: functional.equal_mass_ece(p, t, bins=6, against="annotators")),
+    (
+        metrics.EqualMassECE(bins=6, against="annotators"),
+        lambda p, t: functional.equal_mass_ece(p, t, bins=6, against="annotators"),
+    ),
     (metrics.SmoothECE(), functional.smooth_ece),
-    (metrics.SmoothECE(against="annotators"), lambda p, t: functional.smooth_ece(p, t, against="annotators")),
-    (metrics.BrierDecomposition(bins=4), lambda p, t: functional.brier_decomposition(p, t, bins=4)._asdict()),
+    (
+        metrics.SmoothECE(against="annotators"),
+        lambda p, t: functional.smooth_ece(p, t, against="annotators"),
+    ),
+    (
+        metrics.BrierDecomposition(bins=4),
+        lambda p, t: functional.brier_decomposition(p, t, bins=4)._asdict(),
+    ),
 ]
 
 
@@ -91,7 +105,10 @@ def test_every_metric_equals_the_functions_and_carries_the_prefix():
     collection = metrics.every_metric("test/")
     for batch in zip(in_batches(probs, [7, 16]), in_batches(targets, [7, 16]), strict=True):
         collection.update(*batch)
-    assert_same(collection.compute(), {f"test/{name}": value for name, value in every_value(probs, targets).items()})
+    assert_same(
+        collection.compute(),
+        {f"test/{name}": value for name, value in every_value(probs, targets).items()},
+    )
 
 
 def test_mean_metrics_are_the_cheap_part_of_every_metric():
@@ -99,14 +116,26 @@ def test_mean_metrics_are_the_cheap_part_of_every_metric():
     collection = metrics.mean_metrics("val/")
     collection.update(probs, targets)
     expected = every_value(probs, targets)
-    assert_same(collection.compute(), {f"val/{name}": expected[name] for name in ("soft_nll", "hard_nll", "kl", "soft_brier", "accuracy")})
+    assert_same(
+        collection.compute(),
+        {
+            f"val/{name}": expected[name]
+            for name in ("soft_nll", "hard_nll", "kl", "soft_brier", "accuracy")
+        },
+    )
 
 
 UNANIMOUS = torch.eye(3, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("collection", [metrics.mean_metrics(""), metrics.every_metric("")], ids=["mean_metrics", "every_metric"])
-@pytest.mark.parametrize("first", [(pair(3, seed=4)[0], UNANIMOUS), (UNANIMOUS, UNANIMOUS)], ids=["unanimous", "perfect"])
+@pytest.mark.parametrize(
+    "collection",
+    [metrics.mean_metrics(""), metrics.every_metric("")],
+    ids=["mean_metrics", "every_metric"],
+)
+@pytest.mark.parametrize(
+    "first", [(pair(3, seed=4)[0], UNANIMOUS), (UNANIMOUS, UNANIMOUS)], ids=["unanimous", "perfect"]
+)
 def test_scores_that_agree_on_the_first_batch_may_differ_later(collection, first):
     collection.reset()
     probs, targets = pair(20, seed=5)
@@ -122,7 +151,10 @@ def test_all_items_are_kept_in_order_and_in_their_own_type():
     kept = metrics.AllItems()
     for batch in zip(in_batches(probs, [4, 1]), in_batches(targets, [4, 1]), strict=True):
         kept.update(*batch)
-    assert all(torch.equal(table, given) for table, given in zip(kept.compute(), (probs, targets), strict=True))
+    assert all(
+        torch.equal(table, given)
+        for table, given in zip(kept.compute(), (probs, targets), strict=True)
+    )
 
 
 def test_items_that_are_kept_hold_no_graph():
@@ -141,7 +173,9 @@ def shard(rank: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 def score_shard(rank: int, folder: str) -> None:
     """Runs in a process of its own: scores one shard, in the middle and at the end."""
-    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2
+    )
     collection, kept = metrics.every_metric(""), metrics.AllItems()
     result = {}
     for number, batch in enumerate(shard(rank)):
@@ -159,12 +193,16 @@ def score_shard(rank: int, folder: str) -> None:
 def refusals(rank: int) -> list[str]:
     """What this rank is told, in `compute`, where one rank alone has given a metric something else than distributions."""
     result = []
-    collections = [partial(collection, "") for collection in (metrics.mean_metrics, metrics.every_metric)]
+    collections = [
+        partial(collection, "") for collection in (metrics.mean_metrics, metrics.every_metric)
+    ]
     for kind in (metrics.SoftNLL, metrics.HardAccuracy, metrics.EqualMassECE, *collections):
         for wrong in (0, 1):
             metric = kind()
             for number, (probs, targets) in enumerate(shard(rank)):
-                metric.update(probs, (50 * targets).round() if rank == wrong and number == 1 else targets)
+                metric.update(
+                    probs, (50 * targets).round() if rank == wrong and number == 1 else targets
+                )
             with pytest.raises(InputError) as error:
                 metric.compute()
             result.append(str(error.value))
@@ -193,8 +231,15 @@ def test_what_one_rank_was_given_wrongly_is_told_on_all(two_processes: list[dict
     one, other = (result["refused"] for result in two_processes)
     assert one == other
     assert len(one) == 10
-    assert all(re.match(r"target_probs does not sum to 1( in rows [^:]+)?: row sums are 1 to \d\d;", sentence) for sentence in one)
-    assert one[:2] == one[2:4] == one[6:8]  # means know no rows of other ranks, but say the same of them
+    assert all(
+        re.match(
+            r"target_probs does not sum to 1( in rows [^:]+)?: row sums are 1 to \d\d;", sentence
+        )
+        for sentence in one
+    )
+    assert (
+        one[:2] == one[2:4] == one[6:8]
+    )  # means know no rows of other ranks, but say the same of them
 
 
 def test_a_validation_that_diverged_on_one_rank_is_nan_on_all(two_processes: list[dict]):
@@ -204,7 +249,12 @@ def test_a_validation_that_diverged_on_one_rank_is_nan_on_all(two_processes: lis
 
 def test_two_processes_with_uneven_shards_give_the_value_of_one(two_processes: list[dict]):
     started, ended = (
-        [torch.cat(tables) for tables in zip(*(batch for rank in SHARDS for batch in shard(rank)[:batches]), strict=True)]
+        [
+            torch.cat(tables)
+            for tables in zip(
+                *(batch for rank in SHARDS for batch in shard(rank)[:batches]), strict=True
+            )
+        ]
         for batches in (1, None)
     )
     assert (len(started[0]), len(ended[0])) == (4, 11)

@@ -16,7 +16,9 @@ from tests.conftest import write_own_votes
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_study_of_ones_own_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+def test_a_study_of_ones_own_votes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
     monkeypatch.chdir(ROOT)
     write_own_votes(tmp_path)
     np.save(tmp_path / "own" / "embeddings.npy", np.random.default_rng(0).normal(2.0, 3.0, (40, 6)))
@@ -33,17 +35,35 @@ def test_a_study_of_ones_own_votes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         },
         "grids": {"main": {"data.delivery": ["SoftLabels", "Multipass"], "seed_everything": [0]}},
         "paired": ["seed_everything"],
-        "report": {"tables": [{"name": "scores", "grid": "main", "rows": "data.delivery", "columns": ["soft_nll", "accuracy"]}]},
+        "report": {
+            "tables": [
+                {
+                    "name": "scores",
+                    "grid": "main",
+                    "rows": "data.delivery",
+                    "columns": ["soft_nll", "accuracy"],
+                }
+            ]
+        },
     }
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(study))
     runs = Study.load(tmp_path / "own.yaml").runs()
     assert [job.packed for job in jobs_of(runs, 1)] == [True]
-    assert run_pack(runs, tmp_path / "packed", tmp_path / "state.pt", True, lambda share: None) == {}
-    options = ["--config", str(tmp_path / "packed" / runs[1].name / "config.yaml"), "--trainer.default_root_dir", str(tmp_path / "alone")]
+    assert (
+        run_pack(runs, tmp_path / "packed", tmp_path / "state.pt", True, lambda share: None) == {}
+    )
+    options = [
+        "--config",
+        str(tmp_path / "packed" / runs[1].name / "config.yaml"),
+        "--trainer.default_root_dir",
+        str(tmp_path / "alone"),
+    ]
     options += ["--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"]
     main(["fit", *options])
     main(["test", *options])
-    packed, alone = (read_results(tmp_path / folder / runs[1].name) for folder in ("packed", "alone"))
+    packed, alone = (
+        read_results(tmp_path / folder / runs[1].name) for folder in ("packed", "alone")
+    )
     assert packed
     assert alone
     assert packed["metrics"] == pytest.approx(alone["metrics"], abs=1e-5)

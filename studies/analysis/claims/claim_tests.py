@@ -11,7 +11,13 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 from scipy.stats import page_trend_test
 
-from studies.analysis.statistics import bootstrap_interval, direction_agreement, holm, paired_wilcoxon, summary
+from studies.analysis.statistics import (
+    bootstrap_interval,
+    direction_agreement,
+    holm,
+    paired_wilcoxon,
+    summary,
+)
 
 ALPHA = 0.05
 Outcome = Literal["supported", "not supported", "undecided", "not tested"]
@@ -41,7 +47,11 @@ def judge_difference(pairs: Pairs, side: Side) -> Verdict:
     'supported'
     """
     if len(pairs) < 2:
-        return Verdict("undecided", reason="there is one pair only, and a test takes at least 2", numbers={"n": len(pairs)})
+        return Verdict(
+            "undecided",
+            reason="there is one pair only, and a test takes at least 2",
+            numbers={"n": len(pairs)},
+        )
     a, b = _columns(pairs)
     for_it, against = (paired_wilcoxon(a, b, alternative) for alternative in (side, OPPOSITE[side]))
     mean, (low, high) = summary(a - b).mean, bootstrap_interval(a, b)
@@ -55,8 +65,21 @@ def judge_difference(pairs: Pairs, side: Side) -> Verdict:
         reason = "no pair differs"
     elif for_it.minimum_p > ALPHA:
         reason = f"{for_it.n} pair{'s' * (for_it.n > 1)} with a difference cannot reach a p below {for_it.minimum_p:.4g}"
-    numbers = {"estimate": mean, "low": low, "high": high, "p": for_it.p, "minimum_p": for_it.minimum_p, "n": of}
-    return _decide(for_it.p <= ALPHA, against.p <= ALPHA, statistic, reason or "neither direction reaches 5 %", numbers)
+    numbers = {
+        "estimate": mean,
+        "low": low,
+        "high": high,
+        "p": for_it.p,
+        "minimum_p": for_it.minimum_p,
+        "n": of,
+    }
+    return _decide(
+        for_it.p <= ALPHA,
+        against.p <= ALPHA,
+        statistic,
+        reason or "neither direction reaches 5 %",
+        numbers,
+    )
 
 
 def judge_equality(pairs: Pairs, margin: float | str) -> Verdict:
@@ -69,7 +92,11 @@ def judge_equality(pairs: Pairs, margin: float | str) -> Verdict:
     'supported'
     """
     if len(pairs) < 2:
-        return Verdict("undecided", reason="there is one pair only, and a test takes at least 2", numbers={"n": len(pairs)})
+        return Verdict(
+            "undecided",
+            reason="there is one pair only, and a test takes at least 2",
+            numbers={"n": len(pairs)},
+        )
     a, b = _columns(pairs)
     share = float(str(margin).rstrip("% ")) / 100 if isinstance(margin, str) else None
     limit = float(margin) if share is None else share * abs(float(b.mean()))
@@ -79,15 +106,15 @@ def judge_equality(pairs: Pairs, margin: float | str) -> Verdict:
     low, high = mean - reach, mean + reach
     p = float(stdtr(n - 1, (abs(mean) - limit) / error)) if error else float(abs(mean) > limit)
     message = f"{limit:.4g}" if share is None else f"{limit:.4g} ({margin} of the reference's mean)"
-    statistic = (
-        f"mean difference {mean:.4g} (90 % t interval {low:.4g} to {high:.4g}), margin ± {message}, larger p of the two t-tests {p:.4g}"
-    )
+    statistic = f"mean difference {mean:.4g} (90 % t interval {low:.4g} to {high:.4g}), margin ± {message}, larger p of the two t-tests {p:.4g}"
     numbers = {"estimate": mean, "low": low, "high": high, "p": p, "n": n, "margin": limit}
     inside, outside = -limit <= low and high <= limit, low > limit or high < -limit
     return _decide(inside, outside, statistic, "the interval crosses the margin", numbers)
 
 
-def judge_level(values: dict[tuple, float], bound: float, side: Literal["above", "below"]) -> Verdict:
+def judge_level(
+    values: dict[tuple, float], bound: float, side: Literal["above", "below"]
+) -> Verdict:
     """`above` or `below`: the 95 % bootstrap (BCa) interval of the mean lies wholly on that side of a number; contradicted if wholly on the other.
 
     Where even all seeds on one side would be no rare chance (2^-n above 5 %, so fewer than 5 seeds), nothing is decided.
@@ -101,9 +128,19 @@ def judge_level(values: dict[tuple, float], bound: float, side: Literal["above",
     lowest, highest = sample.min(), sample.max()
     spread = f", 95 % bootstrap interval {low:.4g} to {high:.4g}" if n > 1 else ""
     statistic = f"mean {mean:.4g} over {n} seed{'s' * (n > 1)}{spread}, lowest {lowest:.4g}, highest {highest:.4g}, against {bound:g}"
-    numbers = {"estimate": mean, "low": low, "high": high, "n": n, "bound": bound, "lowest": lowest, "highest": highest}
+    numbers = {
+        "estimate": mean,
+        "low": low,
+        "high": high,
+        "n": n,
+        "bound": bound,
+        "lowest": lowest,
+        "highest": highest,
+    }
     if 2.0**-n > ALPHA:
-        return Verdict("undecided", statistic, f"with {n} seeds all may lie on one side by chance", numbers)
+        return Verdict(
+            "undecided", statistic, f"with {n} seeds all may lie on one side by chance", numbers
+        )
     is_above, is_below = low > bound, high < bound
     for_it, against = (is_above, is_below) if side == "above" else (is_below, is_above)
     return _decide(for_it, against, statistic, f"the interval holds {bound:g}", numbers)
@@ -121,25 +158,45 @@ def judge_family(cells: list[Pairs], side: Side) -> Verdict:
     seeds = [seed for seed in cells[0] if all(seed in pairs for pairs in cells)]
     if min(len(pairs) for pairs in cells) < 2 or len(seeds) < 2:
         return Verdict(
-            "undecided", reason="fewer than two seeds have a value in every cell", numbers={"n": len(seeds), "cells": len(cells)}
+            "undecided",
+            reason="fewer than two seeds have a value in every cell",
+            numbers={"n": len(seeds), "cells": len(cells)},
         )
     columns = [_columns(pairs) for pairs in cells]
     sign = -1 if side == "less" else 1
     favouring = sum(sign * (a - b).mean() > 0 for a, b in columns)
-    agreements = [direction_agreement(a, b, "lower" if side == "less" else "higher") for a, b in columns]
+    agreements = [
+        direction_agreement(a, b, "lower" if side == "less" else "higher") for a, b in columns
+    ]
     unanimous = sum(agree == of for agree, of in agreements)
-    adjusted = {s: holm([paired_wilcoxon(a, b, s).p for a, b in columns]) for s in OPPOSITE.values()}
+    adjusted = {
+        s: holm([paired_wilcoxon(a, b, s).p for a, b in columns]) for s in OPPOSITE.values()
+    }
     rejected, contradicted = (int(np.sum(adjusted[s] <= ALPHA)) for s in (side, OPPOSITE[side]))
     differences = np.array([[a - b for a, b in (pairs[seed] for seed in seeds)] for pairs in cells])
     scale = np.sqrt(np.square(differences).mean(1, keepdims=True))
-    together = np.divide(differences, scale, out=np.zeros_like(differences), where=scale > 0).mean(0)
-    for_it, against = (paired_wilcoxon(together, np.zeros(len(seeds)), s) for s in (side, OPPOSITE[side]))
+    together = np.divide(differences, scale, out=np.zeros_like(differences), where=scale > 0).mean(
+        0
+    )
+    for_it, against = (
+        paired_wilcoxon(together, np.zeros(len(seeds)), s) for s in (side, OPPOSITE[side])
+    )
     statistic = (
         f"{favouring} of {len(cells)} cells favour it, in {unanimous} all seeds agree, Holm's p reaches 5 % in {rejected}; "
         f"all cells together: one-sided Wilcoxon p {for_it.p:.4g} over {len(seeds)} seeds"
     )
-    numbers = {"p": for_it.p, "minimum_p": for_it.minimum_p, "n": len(seeds), "cells": len(cells), "cells_in_favour": favouring}
-    numbers |= {"cells_unanimous": unanimous, "cells_holm": rejected, "least_p_holm": float(adjusted[side].min())}
+    numbers = {
+        "p": for_it.p,
+        "minimum_p": for_it.minimum_p,
+        "n": len(seeds),
+        "cells": len(cells),
+        "cells_in_favour": favouring,
+    }
+    numbers |= {
+        "cells_unanimous": unanimous,
+        "cells_holm": rejected,
+        "least_p_holm": float(adjusted[side].min()),
+    }
     if for_it.minimum_p > ALPHA:
         reason = f"{for_it.n} seeds cannot reach a p below {for_it.minimum_p:.4g}"
     elif for_it.p <= ALPHA:
@@ -150,7 +207,9 @@ def judge_family(cells: list[Pairs], side: Side) -> Verdict:
     return _decide(supported, against.p <= ALPHA or contradicted > 0, statistic, reason, numbers)
 
 
-def judge_trend(table: np.ndarray, names: list[str], direction: Literal["rising", "falling"]) -> Verdict:
+def judge_trend(
+    table: np.ndarray, names: list[str], direction: Literal["rising", "falling"]
+) -> Verdict:
     """`monotone`: the means over seeds are in order, level by level, and Page's trend test over seeds reaches 5 %; contradicted by the opposite trend.
 
     `table` is [seeds, levels]. Page's L asks whether values within seeds tend to follow the order; its distribution is exact for up to 8 levels and
@@ -163,15 +222,26 @@ def judge_trend(table: np.ndarray, names: list[str], direction: Literal["rising"
     shown = ", ".join(f"{name}: {mean:.4g}" for name, mean in zip(names, means, strict=True))
     numbers: dict[str, float] = {"n": len(table)}
     if len(table) < 2:
-        return Verdict("undecided", f"mean by level {shown}", "there is one seed only, and a test takes at least 2", numbers)
+        return Verdict(
+            "undecided",
+            f"mean by level {shown}",
+            "there is one seed only, and a test takes at least 2",
+            numbers,
+        )
     upward = table if direction == "rising" else -table
     for_it, against = (float(page_trend_test(t).pvalue) for t in (upward, -upward))
     steps = np.diff(upward.mean(0))
     statistic = f"means {shown}; Page's trend test p {for_it:.4g} over {len(table)} seeds"
     numbers |= {"p": for_it, "n": len(table)}
     out_of_order = [f"{names[i]} to {names[i + 1]}" for i in np.flatnonzero(steps <= 0)]
-    reason = f"the means are not in order ({', '.join(out_of_order)})" if out_of_order else "the trend does not reach 5 %"
-    return _decide(not out_of_order and for_it <= ALPHA, against <= ALPHA, statistic, reason, numbers)
+    reason = (
+        f"the means are not in order ({', '.join(out_of_order)})"
+        if out_of_order
+        else "the trend does not reach 5 %"
+    )
+    return _decide(
+        not out_of_order and for_it <= ALPHA, against <= ALPHA, statistic, reason, numbers
+    )
 
 
 def _columns(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
@@ -179,7 +249,9 @@ def _columns(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
     return a, b
 
 
-def _decide(for_it: bool, against: bool, statistic: str, reason: str, numbers: dict[str, float]) -> Verdict:
+def _decide(
+    for_it: bool, against: bool, statistic: str, reason: str, numbers: dict[str, float]
+) -> Verdict:
     if for_it:
         return Verdict("supported", statistic, "", numbers)
     if against:

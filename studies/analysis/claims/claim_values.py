@@ -26,7 +26,9 @@ class Measured:
     comparisons: dict[str, Comparison | str]  # by name; a text where there is none, which says why
     label: Callable[[Any], str] = str
 
-    def values(self, claim: ClaimSpec, level: Any, column: Any = ABSENT, metric: str = "") -> tuple[Values, str]:
+    def values(
+        self, claim: ClaimSpec, level: Any, column: Any = ABSENT, metric: str = ""
+    ) -> tuple[Values, str]:
         """The finite values of one level (in one column), or why there are none."""
         if claim.figure:
             result, absent = self._of_figure(claim, level, column)
@@ -37,8 +39,14 @@ class Measured:
         finite = {unit: value for unit, value in result.items() if math.isfinite(value)}
         return finite, "" if finite else absent
 
-    def _of_runs(self, claim: ClaimSpec, level: Any, column: Any, metric: str) -> tuple[Values, str]:
-        wanted = {**claim.where, claim.rows: [level], **({claim.columns: [column]} if claim.columns else {})}
+    def _of_runs(
+        self, claim: ClaimSpec, level: Any, column: Any, metric: str
+    ) -> tuple[Values, str]:
+        wanted = {
+            **claim.where,
+            claim.rows: [level],
+            **({claim.columns: [column]} if claim.columns else {}),
+        }
         records = [
             record
             for record in self.collection.records(claim.grid)
@@ -46,11 +54,17 @@ class Measured:
         ]
         if not records:
             return {}, f"no run of {self._name(level, column)} is finished"
-        return units(records, metric, self.paired), f"no finished run of {self._name(level, column)} has a finite {metric}"
+        return units(
+            records, metric, self.paired
+        ), f"no finished run of {self._name(level, column)} has a finite {metric}"
 
     def _of_figure(self, claim: ClaimSpec, level: Any, column: Any) -> tuple[Values, str]:
         result = self.target_errors[claim.figure]
-        return result.spearman(level, column), result.note or f"{self._name(level, column)} has no correlation in the figure {claim.figure}"
+        return (
+            result.spearman(level, column),
+            result.note
+            or f"{self._name(level, column)} has no correlation in the figure {claim.figure}",
+        )
 
     def _of_comparison(self, claim: ClaimSpec, level: Any) -> tuple[Values, str]:
         result = self.comparisons[claim.comparison]
@@ -59,17 +73,27 @@ class Measured:
         if claim.between:
             first, second = claim.between
             chosen = result.select(claim.metric, (first, second), "same")
-            return {(v.seeds[0],): v.value for v in chosen}, f"the comparison {claim.comparison} has no {claim.metric} between both"
+            return {
+                (v.seeds[0],): v.value for v in chosen
+            }, f"the comparison {claim.comparison} has no {claim.metric} between both"
         chosen = result.select(claim.metric, (level, level), "different")
         if not chosen:
-            return {}, f"the comparison {claim.comparison} has no {claim.metric} within {self.label(level)}"
+            return (
+                {},
+                f"the comparison {claim.comparison} has no {claim.metric} within {self.label(level)}",
+            )
         pairs = {v.seeds: v.value for v in chosen}
-        return jackknife_by_seed(
-            pairs
-        ), f"{claim.metric} within {self.label(level)} takes at least 3 seeds, and a value for every two of them"
+        return (
+            jackknife_by_seed(pairs),
+            f"{claim.metric} within {self.label(level)} takes at least 3 seeds, and a value for every two of them",
+        )
 
     def _name(self, level: Any, column: Any) -> str:
-        return self.label(level) if column is ABSENT else f"{self.label(level)} at {self.label(column)}"
+        return (
+            self.label(level)
+            if column is ABSENT
+            else f"{self.label(level)} at {self.label(column)}"
+        )
 
 
 def jackknife_by_seed(pairs: dict[tuple[int, int], float]) -> Values:
@@ -94,4 +118,7 @@ def jackknife_by_seed(pairs: dict[tuple[int, int], float]) -> Values:
     of_seed = table.sum(1)
     total = of_seed.sum() / 2
     mean, without = total / math.comb(n, 2), (total - of_seed) / math.comb(n - 1, 2)
-    return {(seed,): float(value) for seed, value in zip(seeds, n * mean - (n - 1) * without, strict=True)}
+    return {
+        (seed,): float(value)
+        for seed, value in zip(seeds, n * mean - (n - 1) * without, strict=True)
+    }

@@ -98,7 +98,10 @@ def _level(claim: ClaimSpec, measured: Measured) -> Verdict:
 
 def _family(claim: ClaimSpec, measured: Measured) -> Verdict:
     metrics = claim.metric if isinstance(claim.metric, list) else [claim.metric]
-    result = [_pairs(claim, measured, *cell) for cell in product(claim.levels, claim.column_levels, metrics)]
+    result = [
+        _pairs(claim, measured, *cell)
+        for cell in product(claim.levels, claim.column_levels, metrics)
+    ]
     absent = [reason for _, reason in result if reason]
     if absent:
         return not_tested(f"{len(absent)} of {len(result)} cells have no values: {absent[0]}")
@@ -116,7 +119,9 @@ def _trend(claim: ClaimSpec, measured: Measured) -> Verdict:
     if not seeds:
         return not_tested("no seed has a value at every level")
     table = np.array([[values[unit] for values in result] for unit in seeds])
-    return judge_trend(table, [measured.label(level) for level in claim.levels], cast(Any, claim.direction))
+    return judge_trend(
+        table, [measured.label(level) for level in claim.levels], cast(Any, claim.direction)
+    )
 
 
 _TESTS = {
@@ -126,7 +131,9 @@ _TESTS = {
 }
 
 
-def _pairs(claim: ClaimSpec, measured: Measured, level: Any, column: Any = ABSENT, metric: str = "") -> tuple[Pairs, str]:
+def _pairs(
+    claim: ClaimSpec, measured: Measured, level: Any, column: Any = ABSENT, metric: str = ""
+) -> tuple[Pairs, str]:
     """A level's values beside those of the reference, or beside the bound; or why there are none."""
     values, absent = measured.values(claim, level, column, metric)
     if absent:
@@ -137,7 +144,12 @@ def _pairs(claim: ClaimSpec, measured: Measured, level: Any, column: Any = ABSEN
     if absent:
         return {}, absent
     pairs = {unit: (value, others[unit]) for unit, value in values.items() if unit in others}
-    return pairs, "" if pairs else f"no seed has a value of both {measured.label(level)} and {measured.label(claim.reference)}"
+    return (
+        pairs,
+        ""
+        if pairs
+        else f"no seed has a value of both {measured.label(level)} and {measured.label(claim.reference)}",
+    )
 
 
 def summary_line(judged: list[Judged]) -> str:
@@ -166,7 +178,10 @@ OUTCOMES = {
 
 def outcomes_in_words(judged: list[Judged]) -> list[str]:
     """Which claims came out how, a sentence for each outcome, by their ids; nothing in it is typed in."""
-    result = {outcome: [j.claim.id for j in judged if j.verdict.outcome == outcome] for outcome in OUTCOMES}
+    result = {
+        outcome: [j.claim.id for j in judged if j.verdict.outcome == outcome]
+        for outcome in OUTCOMES
+    }
     return [f"{OUTCOMES[outcome]}: {', '.join(ids)}." for outcome, ids in result.items() if ids]
 
 
@@ -175,14 +190,17 @@ def claims_listing(judged: list[Judged], notices: list[str]) -> Listing:
     rows = []
     for result in judged:
         claim, verdict = result.claim, result.verdict
-        grounds = verdict.statistic + (f"{'; ' * bool(verdict.statistic)}{verdict.reason}" if verdict.reason else "")
+        grounds = verdict.statistic + (
+            f"{'; ' * bool(verdict.statistic)}{verdict.reason}" if verdict.reason else ""
+        )
         rows.append(
             {
                 "id": claim.id,
                 "claim": claim.claim,
                 "paper": claim.paper,
                 "outcome": verdict.outcome,
-                "grounds": grounds + (f"\npublished: {claim.published_values}" if claim.published else ""),
+                "grounds": grounds
+                + (f"\npublished: {claim.published_values}" if claim.published else ""),
                 "test": claim.test,
                 "statistic": verdict.statistic,
                 "reason": verdict.reason,
@@ -190,6 +208,12 @@ def claims_listing(judged: list[Judged], notices: list[str]) -> Listing:
                 **{name: verdict.numbers.get(name, math.nan) for name in NUMBERS},
             }
         )
-    shown = {"id": "id", "claim": "claim", "paper": "in the paper", "outcome": "outcome", "grounds": "grounds"}
+    shown = {
+        "id": "id",
+        "claim": "claim",
+        "paper": "in the paper",
+        "outcome": "outcome",
+        "grounds": "grounds",
+    }
     messages = [summary_line(judged), *outcomes_in_words(judged), *notices, RULES]
     return Listing("claims", "Claims", messages, shown, rows, hidden=("grounds",))

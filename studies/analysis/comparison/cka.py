@@ -20,7 +20,9 @@ def linear_cka(x: Tensor, y: Tensor) -> float:
     1.0
     """
     if len(x) != len(y):
-        raise InputError(f"the features to compare are of {len(x)} and {len(y)} items; both must be of the same items.")
+        raise InputError(
+            f"the features to compare are of {len(x)} and {len(y)} items; both must be of the same items."
+        )
     if len(x) == 0 or any(torch.equal(side.amin(0), side.amax(0)) for side in (x, y)):
         return math.nan
     x, y = (side.double() - side.double().mean(0) for side in (x, y))

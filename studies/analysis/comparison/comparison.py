@@ -77,7 +77,11 @@ class Comparison:
     notes: list[str]
 
     def select(self, measure: str, methods: tuple[Any, Any], seeds: Relation) -> list[PairValue]:
-        return [v for v in self.values if (v.measure, v.methods) == (measure, methods) and seeds in _relations(v)]
+        return [
+            v
+            for v in self.values
+            if (v.measure, v.methods) == (measure, methods) and seeds in _relations(v)
+        ]
 
     @property
     def rows(self) -> list[Row]:
@@ -90,7 +94,12 @@ class Comparison:
     @property
     def probe_set(self) -> str:
         """On which items runs were compared, in one sentence."""
-        sizes = {relation: [v.items for v in self.values if v.measure == "cka" and relation in _relations(v)] for relation in RELATIONS}
+        sizes = {
+            relation: [
+                v.items for v in self.values if v.measure == "cka" and relation in _relations(v)
+            ]
+            for relation in RELATIONS
+        }
         shares = [f"{span(sizes['different'])} for runs of different seeds"]
         shares += [f"{span(sizes['same'])} for runs of one seed"] if sizes["same"] else []
         return f"Two runs are compared on the items that neither of them trained on: {' and '.join(shares)}, of {self.table_items:,}."
@@ -98,7 +107,11 @@ class Comparison:
     def write(self, folder: Path) -> Path:
         """Everything as `representations.json`."""
         path = folder / "representations.json"
-        content = {**asdict(self), "probe_set": self.probe_set, "rows": [asdict(row) for row in self.rows]}
+        content = {
+            **asdict(self),
+            "probe_set": self.probe_set,
+            "rows": [asdict(row) for row in self.rows],
+        }
         write_atomically(path, json.dumps(without_nan(content), indent=1) + "\n")
         return path
 
@@ -111,7 +124,11 @@ class Comparison:
 def _relations(value: PairValue) -> list[Relation]:
     """The rows that a number counts for. Of two methods all pairs are shown together as well, for CKA."""
     relation: Relation = "same" if value.seeds[0] == value.seeds[1] else "different"
-    return [relation, "all"] if value.measure == "cka" and value.methods[0] != value.methods[1] else [relation]
+    return (
+        [relation, "all"]
+        if value.measure == "cka" and value.methods[0] != value.methods[1]
+        else [relation]
+    )
 
 
 def _row(measure: str, methods: tuple[Any, Any], seeds: Relation, values: list[PairValue]) -> Row:
@@ -119,7 +136,17 @@ def _row(measure: str, methods: tuple[Any, Any], seeds: Relation, values: list[P
     mean, sd, _ = summary(defined) if defined else (math.nan, math.nan, 0)
     items = [v.items for v in values]
     left_out = sum(v.left_out for v in values)
-    return Row(measure, methods, seeds, mean, sd, len(defined), len(values) - len(defined), (min(items), max(items)), left_out)
+    return Row(
+        measure,
+        methods,
+        seeds,
+        mean,
+        sd,
+        len(defined),
+        len(values) - len(defined),
+        (min(items), max(items)),
+        left_out,
+    )
 
 
 def span(numbers: Sequence[int]) -> str:

@@ -14,17 +14,41 @@ def is_comparison(result: Comparison) -> bool:
     """Whether everything in it is of the kind that comparing runs gives."""
     if not isinstance(result.methods, list) or not isinstance(result.notes, list):
         return False
-    names = [result.dataset, result.network, result.layer or "", result.factor, *result.notes, *map(str, result.methods)]
+    names = [
+        result.dataset,
+        result.network,
+        result.layer or "",
+        result.factor,
+        *result.notes,
+        *map(str, result.methods),
+    ]
     return (
         all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names)
         and isinstance(result.simulated_annotators, bool)
         and all(isinstance(method, str | int | float | None) for method in result.methods)
-        and all(map(_is_count, (result.table_items, *(v.items for v in result.values), *(v.left_out for v in result.values))))
+        and all(
+            map(
+                _is_count,
+                (
+                    result.table_items,
+                    *(v.items for v in result.values),
+                    *(v.left_out for v in result.values),
+                ),
+            )
+        )
         and _is_score(result.quantile)
-        and all(v.measure in NAMES and _is_pair(v.methods, result.methods) and _is_score(v.value) for v in result.values)
+        and all(
+            v.measure in NAMES and _is_pair(v.methods, result.methods) and _is_score(v.value)
+            for v in result.values
+        )
         and all(len(v.seeds) == 2 and all(map(_is_count, v.seeds)) for v in result.values)
         and any(v.measure == "cka" and v.seeds[0] != v.seeds[1] for v in result.values)
-        and all(_is_pair(line.methods, result.methods) and _is_count(line.seed) and _is_count(line.items) for line in result.lines)
+        and all(
+            _is_pair(line.methods, result.methods)
+            and _is_count(line.seed)
+            and _is_count(line.items)
+            for line in result.lines
+        )
         and all(_is_way(line.line) for line in result.lines)
         and len({len(line.line.alphas) for line in result.lines}) < 2
     )
@@ -36,7 +60,9 @@ def _is_pair(pair: tuple[Any, ...], methods: list[Any]) -> bool:
 
 def _is_way(line: LossLine) -> bool:
     curves = [line.alphas, line.plain, *([] if line.reestimated is None else [line.reestimated])]
-    return all(len(curve) == len(line.alphas) > 1 and all(map(_is_score, curve)) for curve in curves)
+    return all(
+        len(curve) == len(line.alphas) > 1 and all(map(_is_score, curve)) for curve in curves
+    )
 
 
 def _is_count(value: Any) -> bool:

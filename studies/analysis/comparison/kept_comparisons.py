@@ -27,7 +27,9 @@ from studies.report.section import ComparisonSpec
 FILE = "representations.json"
 
 
-def compared(spec: ComparisonSpec, records: list[Record], runs: Path, out: Path | None) -> tuple[Comparison | str, list[str]]:
+def compared(
+    spec: ComparisonSpec, records: list[Record], runs: Path, out: Path | None
+) -> tuple[Comparison | str, list[str]]:
     """The comparison of the finished runs that an entry names, or why there is none, and what was left out.
 
     `out` is the report's folder; without one nothing is kept.
@@ -37,27 +39,42 @@ def compared(spec: ComparisonSpec, records: list[Record], runs: Path, out: Path 
     levels = [record.factors[spec.rows] for record in chosen]
     single = sorted({str(level) for level in levels if levels.count(level) == 1})
     chosen = [record for record in chosen if levels.count(record.factors[spec.rows]) > 1]
-    notes = [f"Left out, because they have no checkpoint: {absent} finished run{'s' * (absent > 1)}."] if absent else []
-    notes += [f"Left out, because only one seed of them is there: {', '.join(single)}."] if single else []
+    notes = (
+        [f"Left out, because they have no checkpoint: {absent} finished run{'s' * (absent > 1)}."]
+        if absent
+        else []
+    )
+    notes += (
+        [f"Left out, because only one seed of them is there: {', '.join(single)}."]
+        if single
+        else []
+    )
     if not chosen:
         return "no method has two finished runs with a checkpoint", notes
     key = {
         "runs": {record.run: sha256(best_checkpoint(record.folder)) for record in chosen},
         "options": {"factor": spec.rows, "points": spec.points, "quantile": spec.quantile},
     }
-    with folder_lock(out, "compares networks") if out else nullcontext():  # for hours, of which another report may make use
+    with (
+        folder_lock(out, "compares networks") if out else nullcontext()
+    ):  # for hours, of which another report may make use
         kept = read_kept(out / FILE) if out else {}
         entry = kept.get(spec.name)
         if entry and all(entry.get(name) == value for name, value in key.items()):
             return entry["comparison"], notes
         try:
-            study_runs = [Run(record.run, record.config, {spec.grid: record.factors}) for record in chosen]
+            study_runs = [
+                Run(record.run, record.config, {spec.grid: record.factors}) for record in chosen
+            ]
             result = compare_runs(study_runs, runs, **key["options"])
         except InputError as error:  # the report says so in the figures' place
             return str(error).rstrip("."), notes
         if out:
             content = {**kept, spec.name: {**key, "comparison": result}}
-            content = {name: {**entry, "comparison": without_nan(asdict(entry["comparison"]))} for name, entry in content.items()}
+            content = {
+                name: {**entry, "comparison": without_nan(asdict(entry["comparison"]))}
+                for name, entry in content.items()
+            }
             write_atomically(out / FILE, json.dumps(content, indent=1) + "\n")
         return result, notes
 
@@ -65,10 +82,20 @@ def compared(spec: ComparisonSpec, records: list[Record], runs: Path, out: Path 
 def comparison_of(content: dict[str, Any]) -> Comparison:
     """A comparison from its JSON."""
     values = [
-        PairValue(**{**value, "methods": tuple(value["methods"]), "seeds": tuple(value["seeds"]), "value": _number(value["value"])})
+        PairValue(
+            **{
+                **value,
+                "methods": tuple(value["methods"]),
+                "seeds": tuple(value["seeds"]),
+                "value": _number(value["value"]),
+            }
+        )
         for value in content["values"]
     ]
-    lines = [PairLine(**{**line, "methods": tuple(line["methods"]), "line": _line(line["line"])}) for line in content["lines"]]
+    lines = [
+        PairLine(**{**line, "methods": tuple(line["methods"]), "line": _line(line["line"])})
+        for line in content["lines"]
+    ]
     result = Comparison(**{**content, "values": values, "lines": lines})
     if not is_comparison(result):
         raise ValueError("what is no comparison of runs")
@@ -85,7 +112,9 @@ def _line(content: dict[str, Any]) -> LossLine:
 
 def _number(value: float | None) -> float:
     """A finite number, or NaN for null."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value)):
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value)
+    ):
         raise ValueError(f"{value} is no finite number")
     return math.nan if value is None else value
 
@@ -96,6 +125,11 @@ def read_kept(path: Path) -> dict[str, Any]:
         return {}
     kept = read_json(path)
     try:
-        return {name: {**entry, "comparison": comparison_of(entry["comparison"])} for name, entry in kept.items()}
+        return {
+            name: {**entry, "comparison": comparison_of(entry["comparison"])}
+            for name, entry in kept.items()
+        }
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{path} cannot be read; delete it to have networks compared again.") from error
+        raise InputError(
+            f"{path} cannot be read; delete it to have networks compared again."
+        ) from error

@@ -30,7 +30,9 @@ class LossLine:
 
     alphas: list[float]
     plain: list[float]
-    reestimated: list[float] | None  # None: the network has no BatchNorm whose statistics could be measured anew
+    reestimated: (
+        list[float] | None
+    )  # None: the network has no BatchNorm whose statistics could be measured anew
 
     @property
     def barrier(self) -> float:
@@ -43,14 +45,23 @@ class LossLine:
         return None if self.reestimated is None else _barrier(self.alphas, self.reestimated)
 
 
-def loss_line(network: nn.Module, start: State, end: State, items: Batches, training_items: Batches, points: int = 11) -> LossLine:
+def loss_line(
+    network: nn.Module,
+    start: State,
+    end: State,
+    items: Batches,
+    training_items: Batches,
+    points: int = 11,
+) -> LossLine:
     """The loss on `items` along the line between two states of a network, which itself is left alone.
 
     `training_items` is what BatchNorm statistics are measured on: as they are, without augmentation. The paper states neither the number of points
     nor the items.
     """
     if points < 3:
-        raise InputError(f"points is {points}; a line needs at least 3 points, its ends and one between them.")
+        raise InputError(
+            f"points is {points}; a line needs at least 3 points, its ends and one between them."
+        )
     network = deepcopy(network).requires_grad_(False).eval()
     alphas = [point / (points - 1) for point in range(points)]
     plain, reestimated = [], []
@@ -69,7 +80,10 @@ def interpolate(start: State, end: State, alpha: float) -> State:
     >>> interpolate({"weight": torch.tensor([0.0, 4.0])}, {"weight": torch.tensor([1.0, 0.0])}, 0.25)
     {'weight': tensor([0.2500, 3.0000])}
     """
-    return {name: torch.lerp(value, end[name], alpha) if value.is_floating_point() else value for name, value in start.items()}
+    return {
+        name: torch.lerp(value, end[name], alpha) if value.is_floating_point() else value
+        for name, value in start.items()
+    }
 
 
 @torch.no_grad()
@@ -84,7 +98,11 @@ def mean_loss(network: nn.Module, batches: Iterable[Batch]) -> float:
 
 def batch_norms(network: nn.Module) -> list[_BatchNorm]:
     """The layers that keep statistics of what they saw in training."""
-    return [layer for layer in network.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
+    return [
+        layer
+        for layer in network.modules()
+        if isinstance(layer, _BatchNorm) and layer.track_running_stats
+    ]
 
 
 @torch.no_grad()
@@ -104,4 +122,7 @@ def reestimate_batch_norms(network: nn.Module, batches: Iterable[Batch]) -> None
 
 
 def _barrier(alphas: list[float], losses: list[float]) -> float:
-    return max(loss - ((1 - alpha) * losses[0] + alpha * losses[-1]) for alpha, loss in zip(alphas, losses, strict=True))
+    return max(
+        loss - ((1 - alpha) * losses[0] + alpha * losses[-1])
+        for alpha, loss in zip(alphas, losses, strict=True)
+    )

@@ -82,11 +82,15 @@ def compare_runs(
         simulated |= data.simulated
         _check_probe_sets(data, [earlier.views[0] for earlier in result])
         result.append(_look_at_seed(members, data, runs, points, quantile, layer, device))
-    views, lines = [view for part in result for view in part.views], [line for part in result for line in part.lines]
+    views, lines = (
+        [view for part in result for view in part.views],
+        [line for part in result for line in part.lines],
+    )
     config = study_runs[0].config
     network = class_of(config["model"]["network"]).__name__
     return Comparison(
-        dataset=config["data"].get("init_args", {}).get("name") or class_of(config["data"]).__name__,
+        dataset=config["data"].get("init_args", {}).get("name")
+        or class_of(config["data"]).__name__,
         simulated_annotators=simulated,
         network=network,
         layer=result[0].layer,
@@ -113,10 +117,14 @@ def statistics_rows(data: VoteDataModule) -> np.ndarray:
     return rows[: max(len(rows) // data.batch_size, 1) * data.batch_size]
 
 
-def look(network: Network, layer: nn.Module | None, data: VoteDataModule, rows: np.ndarray) -> tuple[Tensor, Tensor | None]:
+def look(
+    network: Network, layer: nn.Module | None, data: VoteDataModule, rows: np.ndarray
+) -> tuple[Tensor, Tensor | None]:
     """Penultimate features of some items, and the Grad-CAM maps of their majority class: the same question for every run."""
     features, maps = [], []
-    for inputs, annotator_probs, _ in data.evaluation_batches(rows, next(network.parameters()).device):
+    for inputs, annotator_probs, _ in data.evaluation_batches(
+        rows, next(network.parameters()).device
+    ):
         with torch.no_grad():
             features.append(network.features(inputs).cpu())
         if layer is not None:
@@ -125,7 +133,13 @@ def look(network: Network, layer: nn.Module | None, data: VoteDataModule, rows: 
 
 
 def _look_at_seed(
-    members: dict[Any, Run], data: VoteDataModule, runs: Path, points: int, quantile: float, layer: str | None, device: str
+    members: dict[Any, Run],
+    data: VoteDataModule,
+    runs: Path,
+    points: int,
+    quantile: float,
+    layer: str | None,
+    device: str,
 ) -> SeedFindings:
     assert data.corpus is not None
     disputed = data.corpus.votes.high_disagreement(quantile)
@@ -135,9 +149,16 @@ def _look_at_seed(
     for method, run in members.items():
         states[method] = load_weights(run, runs, network)
         views.append(View(run.name, method, data.seed, rows, *look(network, spatial, data, rows)))
-    items, training = (partial(data.evaluation_batches, chosen, device) for chosen in (rows, statistics_rows(data)))
+    items, training = (
+        partial(data.evaluation_batches, chosen, device) for chosen in (rows, statistics_rows(data))
+    )
     lines = [
-        PairLine((a, b), data.seed, len(rows), loss_line(network, states[a], states[b], items, training, points))
+        PairLine(
+            (a, b),
+            data.seed,
+            len(rows),
+            loss_line(network, states[a], states[b], items, training, points),
+        )
         for a, b in combinations(members, 2)
     ]
     name = None if spatial is None else name_of(network, spatial)
@@ -148,7 +169,9 @@ def _check_probe_sets(data: VoteDataModule, others: list[View]) -> None:
     """Before anything is computed: every two runs need items that neither trained on."""
     rows = held_out(data)
     if len(rows) == 0:
-        raise InputError(f"the runs of seed {data.seed} trained on all items; runs are compared on items that neither trained on.")
+        raise InputError(
+            f"the runs of seed {data.seed} trained on all items; runs are compared on items that neither trained on."
+        )
     for other in others:
         if len(np.intersect1d(rows, other.rows)) == 0:
             raise InputError(
@@ -156,7 +179,9 @@ def _check_probe_sets(data: VoteDataModule, others: list[View]) -> None:
             )
 
 
-def _similarities(views: list[View], methods: list[Any], disputed: np.ndarray) -> Iterator[PairValue]:
+def _similarities(
+    views: list[View], methods: list[Any], disputed: np.ndarray
+) -> Iterator[PairValue]:
     """CKA of every two runs, and Grad-CAM stability of every two of one method, on the items that neither trained on."""
     for a, b in combinations(sorted(views, key=lambda view: methods.index(view.method)), 2):
         rows = np.intersect1d(a.rows, b.rows, assume_unique=True)
@@ -176,7 +201,9 @@ def _barriers(lines: list[PairLine]) -> Iterator[PairValue]:
         pair = result.methods, (result.seed, result.seed)
         yield PairValue("barrier", *pair, result.line.barrier, result.items)
         if result.line.reestimated_barrier is not None:
-            yield PairValue("barrier_reestimated", *pair, result.line.reestimated_barrier, result.items)
+            yield PairValue(
+                "barrier_reestimated", *pair, result.line.reestimated_barrier, result.items
+            )
 
 
 def _remarks(network: str, views: list[View], lines: list[PairLine]) -> Iterator[str]:

@@ -69,7 +69,9 @@ def test_residuals_are_those_of_the_ritz_vectors():
 def test_ends_are_found_to_the_tolerance(seed: int, tolerance: float):
     matrix = symmetric(OUTLIERS, seed)
     spent = []
-    ends, krylov = ends_by_lanczos(lambda v: spent.append(1) or matrix @ v, start(200, seed), tolerance)
+    ends, krylov = ends_by_lanczos(
+        lambda v: spent.append(1) or matrix @ v, start(200, seed), tolerance
+    )
     assert ends.converged
     assert ends.largest == pytest.approx(20, rel=tolerance)
     assert ends.smallest == pytest.approx(-30, abs=30 * tolerance)
@@ -79,7 +81,10 @@ def test_ends_are_found_to_the_tolerance(seed: int, tolerance: float):
 
 def test_fewer_products_for_a_looser_tolerance_and_never_fewer_than_asked():
     matrix = symmetric(OUTLIERS, seed=3)
-    steps = [len(ends_by_lanczos(lambda v: matrix @ v, start(200), tolerance)[1].diagonal) for tolerance in (1e-1, 1e-3, 1e-6)]
+    steps = [
+        len(ends_by_lanczos(lambda v: matrix @ v, start(200), tolerance)[1].diagonal)
+        for tolerance in (1e-1, 1e-3, 1e-6)
+    ]
     assert steps == sorted(set(steps))
     assert len(ends_by_lanczos(lambda v: matrix @ v, start(200), 1e-1, least=40)[1].diagonal) == 40
 
@@ -104,7 +109,9 @@ def test_largest_smallest_and_magnitude_on_a_net_with_a_negative_dominant_eigenv
     network, inputs, annotator_probs = small_problem()
     dense = torch.linalg.eigvalsh(dense_hessian(network, inputs, annotator_probs))
     assert -dense[0] > dense[-1] > 0
-    ends, _ = ends_by_lanczos(HessianProduct(network, cut(inputs, annotator_probs, 3)), start(31), 1e-8)
+    ends, _ = ends_by_lanczos(
+        HessianProduct(network, cut(inputs, annotator_probs, 3)), start(31), 1e-8
+    )
     assert ends.largest == pytest.approx(float(dense[-1]), rel=1e-7)
     assert ends.smallest == pytest.approx(float(dense[0]), rel=1e-7)
     assert ends.abs_max == pytest.approx(-float(dense[0]), rel=1e-7)

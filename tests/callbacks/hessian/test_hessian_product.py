@@ -20,19 +20,25 @@ def small_problem(seed: int = 2) -> tuple[nn.Module, Tensor, Tensor]:
     network = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3)).double()
     with torch.no_grad():
         for parameter in network.parameters():
-            parameter.copy_(2 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+            parameter.copy_(
+                2 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            )
     inputs = torch.randn(7, 3, generator=generator, dtype=torch.float64)
     annotator_probs = torch.rand(7, 3, generator=generator, dtype=torch.float64)
     return network, inputs, annotator_probs / annotator_probs.sum(1, keepdim=True)
 
 
 def dense_hessian(network: nn.Module, inputs: Tensor, annotator_probs: Tensor) -> Tensor:
-    names, shapes = zip(*((name, value.shape) for name, value in network.named_parameters()), strict=True)
+    names, shapes = zip(
+        *((name, value.shape) for name, value in network.named_parameters()), strict=True
+    )
     flat = nn.utils.parameters_to_vector(network.parameters()).detach()
 
     def loss(vector: Tensor) -> Tensor:
         parts = vector.split([shape.numel() for shape in shapes])
-        state = {name: part.view(shape) for name, part, shape in zip(names, parts, shapes, strict=True)}
+        state = {
+            name: part.view(shape) for name, part, shape in zip(names, parts, shapes, strict=True)
+        }
         return F.cross_entropy(functional_call(network, state, inputs), annotator_probs)
 
     return hessian(loss)(flat)  # pyright: ignore[reportReturnType]
@@ -52,7 +58,9 @@ def test_softmax_regression_has_its_closed_form():
     q = network(inputs).softmax(1).detach()
     curvature = torch.diag_embed(q) - q[:, :, None] * q[:, None, :]
     expected = torch.einsum("nkl,ni,nj->kilj", curvature, inputs, inputs).reshape(12, 12) / 11
-    torch.testing.assert_close(as_matrix(HessianProduct(network, cut(inputs, annotator_probs, 11))), expected)
+    torch.testing.assert_close(
+        as_matrix(HessianProduct(network, cut(inputs, annotator_probs, 11))), expected
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7])
@@ -66,7 +74,13 @@ def test_any_batches_give_the_dense_hessian(size: int):
 def test_curvlinops_agrees_on_ragged_batches():
     network, inputs, annotator_probs = small_problem()
     batches = list(cut(inputs, annotator_probs, 3)())
-    peer = HessianLinearOperator(network, nn.CrossEntropyLoss(), list(network.parameters()), batches, check_deterministic=False)
+    peer = HessianLinearOperator(
+        network,
+        nn.CrossEntropyLoss(),
+        list(network.parameters()),
+        batches,
+        check_deterministic=False,
+    )
     product, vector = HessianProduct(network, lambda: batches), random(31)
     torch.testing.assert_close(product(vector), peer @ vector)
 

@@ -13,7 +13,9 @@ EIGENVALUES = np.concatenate([np.linspace(-1, 1, 380), np.linspace(3, 6, 20)])
 
 def nodes_and_weights(starts: int, steps: int = 25):
     matrix = symmetric(EIGENVALUES, seed=0)
-    return quadrature([lanczos(lambda v: matrix @ v, start(400, seed), steps).ritz() for seed in range(starts)])
+    return quadrature(
+        [lanczos(lambda v: matrix @ v, start(400, seed), steps).ritz() for seed in range(starts)]
+    )
 
 
 def test_means_of_smooth_functions_over_all_eigenvalues():
@@ -21,8 +23,12 @@ def test_means_of_smooth_functions_over_all_eigenvalues():
     assert weights.sum() == pytest.approx(1)
     for function in (np.ones_like, np.square, np.exp, np.tanh):
         values = function(EIGENVALUES)
-        standard_error = np.sqrt(2 * np.square(values - values.mean()).mean() / 400 / 40)  # of random start vectors
-        assert weights @ function(nodes) == pytest.approx(values.mean(), abs=4 * standard_error + 1e-9)
+        standard_error = np.sqrt(
+            2 * np.square(values - values.mean()).mean() / 400 / 40
+        )  # of random start vectors
+        assert weights @ function(nodes) == pytest.approx(
+            values.mean(), abs=4 * standard_error + 1e-9
+        )
 
 
 def test_the_density_is_one_in_sum_and_that_of_the_eigenvalues():

@@ -18,7 +18,9 @@ TRUE = float(EIGENVALUES.sum())
 
 
 def draws(seed: int, size: int = 300) -> Callable[[int], Tensor]:
-    return lambda number: torch.from_numpy(generator(seed, "test", number).choice([-1.0, 1.0], size=size))
+    return lambda number: torch.from_numpy(
+        generator(seed, "test", number).choice([-1.0, 1.0], size=size)
+    )
 
 
 def plain(seed: int, tolerance: float = 0.05, most: int = 1000) -> Trace:
@@ -34,17 +36,25 @@ def by_xtrace(seed: int, tolerance: float = 0.01, most: int = 1000) -> Trace:
     return xtrace(lambda v: MATRIX @ v, draws(seed), 300, tolerance, most)
 
 
-@pytest.mark.parametrize(("estimate", "tolerance"), [(plain, 0.05), (deflated, 0.01), (by_xtrace, 0.01)])
-def test_errors_are_what_the_standard_error_says(estimate: Callable[[int], Trace], tolerance: float):
+@pytest.mark.parametrize(
+    ("estimate", "tolerance"), [(plain, 0.05), (deflated, 0.01), (by_xtrace, 0.01)]
+)
+def test_errors_are_what_the_standard_error_says(
+    estimate: Callable[[int], Trace], tolerance: float
+):
     traces = [estimate(seed) for seed in range(40)]
-    assert all(trace.converged and trace.standard_error <= tolerance * trace.value for trace in traces)
+    assert all(
+        trace.converged and trace.standard_error <= tolerance * trace.value for trace in traces
+    )
     scaled = np.array([(trace.value - TRUE) / trace.standard_error for trace in traces])
     assert abs(scaled.mean()) < 3 * 1.3 / np.sqrt(40)
     assert 0.7 < np.sqrt(np.mean(scaled**2)) < 1.5
 
 
 def test_deflation_takes_the_large_eigenvalues_out_of_the_noise():
-    few = {estimate.__name__: estimate(0, 1e-9, 20).standard_error for estimate in (plain, deflated)}
+    few = {
+        estimate.__name__: estimate(0, 1e-9, 20).standard_error for estimate in (plain, deflated)
+    }
     assert few["deflated"] < few["plain"] / 8
 
 
@@ -57,7 +67,9 @@ def test_xtrace_is_the_mean_of_hutchpp_without_each_vector_in_turn():
         others = [n for n in range(count) if n != left_out]
         q, _ = torch.linalg.qr((vectors[others] @ MATRIX).T)
         rest = vectors[left_out] - q @ (q.T @ vectors[left_out])
-        torch.testing.assert_close(estimates[left_out], (q.T @ MATRIX @ q).trace() + rest @ MATRIX @ rest)
+        torch.testing.assert_close(
+            estimates[left_out], (q.T @ MATRIX @ q).trace() + rest @ MATRIX @ rest
+        )
 
 
 @pytest.mark.parametrize("method", ["hutchinson", "xtrace"])
@@ -69,7 +81,11 @@ def test_no_more_products_than_allowed_and_marked_where_that_is_too_few(method: 
         spent.append(1)
         return MATRIX @ vector
 
-    trace = hutchinson(product, draws(0), 1e-9, most) if method == "hutchinson" else xtrace(product, draws(0), 300, 1e-9, most)
+    trace = (
+        hutchinson(product, draws(0), 1e-9, most)
+        if method == "hutchinson"
+        else xtrace(product, draws(0), 300, 1e-9, most)
+    )
     assert len(spent) <= most
     assert not trace.converged
 

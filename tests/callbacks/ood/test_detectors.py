@@ -30,7 +30,9 @@ def seen():
 
 
 def close(mine: torch.Tensor, theirs: torch.Tensor, tolerance: float = 1e-5) -> None:
-    np.testing.assert_allclose(mine.numpy(), theirs.detach().double().numpy(), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        mine.numpy(), theirs.detach().double().numpy(), rtol=tolerance, atol=tolerance
+    )
 
 
 def test_scores_of_logits_are_pytorch_oods(seen):
@@ -81,14 +83,21 @@ def test_knn_takes_distances_in_chunks(seen, monkeypatch: pytest.MonkeyPatch):
 def test_knn_survives_features_that_are_all_zero(seen):
     train, _, other, *_ = seen
     dead = torch.zeros_like(other[:2])
-    close(ours.KNN.fit(train, 5)(dead), torch.full((2,), 2**0.5))  # as far as anything at a right angle is
+    close(
+        ours.KNN.fit(train, 5)(dead), torch.full((2,), 2**0.5)
+    )  # as far as anything at a right angle is
     reference = NearestNeighbors(n_neighbors=1).fit(nn.functional.normalize(train).numpy())
-    close(ours.KNN.fit(train, 1)(other), torch.from_numpy(reference.kneighbors(nn.functional.normalize(other).numpy())[0][:, 0]))
+    close(
+        ours.KNN.fit(train, 1)(other),
+        torch.from_numpy(reference.kneighbors(nn.functional.normalize(other).numpy())[0][:, 0]),
+    )
 
 
 @pytest.mark.parametrize("k", [0, 401])
 def test_more_neighbours_than_training_items(seen, k: int):
-    with pytest.raises(InputError, match=f"k is {k}; it must be from 1 to 400, the number of training items"):
+    with pytest.raises(
+        InputError, match=f"k is {k}; it must be from 1 to 400, the number of training items"
+    ):
         ours.KNN.fit(seen[0], k)
 
 
@@ -113,9 +122,14 @@ def test_mahalanobis_by_its_definition_with_a_class_that_has_no_items(seen):
 def test_mahalanobis_takes_a_feature_without_variance(seen):
     """A unit that is dead on all training items: an item that wakes it is far, the others are as far as without it."""
     train, labels, other, *_ = seen
-    with_dead, others = (torch.cat([values, torch.zeros(len(values), 2)], dim=1) for values in (train, other))
+    with_dead, others = (
+        torch.cat([values, torch.zeros(len(values), 2)], dim=1) for values in (train, other)
+    )
     others[0, -1] = 0.1
-    scores, plain = ours.Mahalanobis.fit(with_dead, labels)(others), ours.Mahalanobis.fit(train, labels)(other)
+    scores, plain = (
+        ours.Mahalanobis.fit(with_dead, labels)(others),
+        ours.Mahalanobis.fit(train, labels)(other),
+    )
     close(scores[1:], plain[1:])
     assert scores[0] > 1e3 * plain.max()
 
@@ -143,7 +157,11 @@ def test_vim_by_its_definition(seen, principal: int):
 
     alpha = train_logits.double().amax(1).mean().item() / unexplained(train).mean()
     expected = alpha * unexplained(other) - np.log(np.exp(other_logits.double().numpy()).sum(1))
-    close(ours.ViM.fit(train, train_logits, head, principal)(other, other_logits), torch.from_numpy(expected), 1e-8)
+    close(
+        ours.ViM.fit(train, train_logits, head, principal)(other, other_logits),
+        torch.from_numpy(expected),
+        1e-8,
+    )
 
 
 def test_vim_without_a_bias_measures_from_the_origin(seen):
@@ -158,7 +176,9 @@ def test_vim_without_a_bias_measures_from_the_origin(seen):
 def test_vim_says_what_is_wrong_with_its_dimensions(seen):
     train, _, _, head, logits, _ = seen
     for principal in (0, WIDTH):
-        with pytest.raises(InputError, match=f"principal is {principal}; it must be at least 1 and below 24"):
+        with pytest.raises(
+            InputError, match=f"principal is {principal}; it must be at least 1 and below 24"
+        ):
             ours.ViM.fit(train, logits, head, principal)
     flat = nn.Linear(WIDTH, CLASSES, bias=False)
     narrow = train.clone()
@@ -170,7 +190,17 @@ def test_vim_says_what_is_wrong_with_its_dimensions(seen):
 @pytest.mark.parametrize(("temperature", "eps"), [(1000.0, 0.0014), (1.0, 0.05)])
 def test_odin_is_pytorch_oods(temperature: float, eps: float):
     torch.manual_seed(0)
-    network = nn.Sequential(nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.Tanh(), nn.Flatten(), nn.Linear(6 * 36, CLASSES)).double().eval()
+    network = (
+        nn.Sequential(
+            nn.Conv2d(3, 6, 3),
+            nn.BatchNorm2d(6),
+            nn.Tanh(),
+            nn.Flatten(),
+            nn.Linear(6 * 36, CLASSES),
+        )
+        .double()
+        .eval()
+    )
     inputs = torch.randn(20, 3, 8, 8, dtype=torch.float64)
     std = [0.2, 0.25, 0.5]
     theirs = peer.ODIN(network, temperature=temperature, eps=eps, norm_std=std).predict(inputs)

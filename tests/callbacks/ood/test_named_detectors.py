@@ -27,11 +27,16 @@ NEEDED = {
     "WeightedEBO": {"weights": [1.0, 2.0, 3.0, 4.0]},
 }
 CLASSES = [name for name in peer.__all__ if isinstance(getattr(peer, name), type)]
-TAKEN = [name for name in CLASSES if issubclass(getattr(peer, name), (LogitsDetector, FeaturesDetector))]
+TAKEN = [
+    name for name in CLASSES if issubclass(getattr(peer, name), (LogitsDetector, FeaturesDetector))
+]
 
 
 def entry(name: str, **init_args) -> dict:
-    return {"class_path": f"pytorch_ood.detector.{name}", "init_args": {**NEEDED.get(name, {}), **init_args}}
+    return {
+        "class_path": f"pytorch_ood.detector.{name}",
+        "init_args": {**NEEDED.get(name, {}), **init_args},
+    }
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -51,21 +56,30 @@ def test_a_named_detector_scores_as_it_does_by_itself():
     theirs.fit_features(FEATURES, LABELS)
     mine = NamedDetector.build(entry("KNN", k=7), HEAD)
     mine.fit(LOGITS, FEATURES, LABELS)
-    torch.testing.assert_close(mine(LOGITS[:9], FEATURES[:9]), theirs.predict_features(FEATURES[:9]))
-    torch.testing.assert_close(NamedDetector.build(entry("MaxLogit"), HEAD)(LOGITS, FEATURES), -LOGITS.amax(1).double())
+    torch.testing.assert_close(
+        mine(LOGITS[:9], FEATURES[:9]), theirs.predict_features(FEATURES[:9])
+    )
+    torch.testing.assert_close(
+        NamedDetector.build(entry("MaxLogit"), HEAD)(LOGITS, FEATURES), -LOGITS.amax(1).double()
+    )
 
 
 @pytest.mark.parametrize("name", sorted(set(CLASSES) - set(TAKEN)))
 def test_detectors_that_need_passes_of_their_own_are_refused(name: str):
     with pytest.raises(
-        InputError, match=f"detectors name pytorch_ood.detector.{name}, which takes neither logits nor penultimate features"
+        InputError,
+        match=f"detectors name pytorch_ood.detector.{name}, which takes neither logits nor penultimate features",
     ):
         class_of(entry(name))
 
 
-@pytest.mark.parametrize("path", ["pytorch_ood.detector.MaxLogits", "pytorch_ood.detectors.MaxLogit", "MaxLogit", ""])
+@pytest.mark.parametrize(
+    "path", ["pytorch_ood.detector.MaxLogits", "pytorch_ood.detectors.MaxLogit", "MaxLogit", ""]
+)
 def test_a_class_that_is_not_there(path: str):
-    with pytest.raises(InputError, match=r"which is not there; name a class like pytorch_ood.detector.MaxLogit"):
+    with pytest.raises(
+        InputError, match=r"which is not there; name a class like pytorch_ood.detector.MaxLogit"
+    ):
         class_of({"class_path": path})
 
 
@@ -77,16 +91,22 @@ def test_a_class_that_is_no_detector():
 def test_arguments_that_are_absent_or_unknown():
     with pytest.raises(InputError, match=r"detector.ViM cannot be made from its init_args \(.*'d'"):
         NamedDetector.build({"class_path": "pytorch_ood.detector.ViM"}, HEAD)
-    with pytest.raises(InputError, match=r"detector.MaxLogit cannot be made from its init_args \(.*'k'"):
+    with pytest.raises(
+        InputError, match=r"detector.MaxLogit cannot be made from its init_args \(.*'k'"
+    ):
         NamedDetector.build(entry("MaxLogit", k=3), HEAD)
 
 
 def test_training_items_that_cannot_be_fitted():
-    with pytest.raises(InputError, match=r"KNN cannot be fitted to the training items \(k=301 exceeds"):
+    with pytest.raises(
+        InputError, match=r"KNN cannot be fitted to the training items \(k=301 exceeds"
+    ):
         NamedDetector.build(entry("KNN", k=301), HEAD).fit(LOGITS, FEATURES, LABELS)
 
 
 def test_without_pytorch_ood(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "pytorch_ood.api", None)
-    with pytest.raises(InputError, match="detectors need pytorch-ood; install it with: pip install"):
+    with pytest.raises(
+        InputError, match="detectors need pytorch-ood; install it with: pip install"
+    ):
         class_of(entry("MaxLogit"))

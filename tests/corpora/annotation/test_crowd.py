@@ -26,17 +26,24 @@ def test_the_crowd_casts_at_least_one_vote_per_annotator(annotators):
 
 def test_who_would_reject_every_class_is_unsure_about_the_likeliest():
     evidence = np.array([[0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0]])
-    assert YesNoUnsureCrowd(annotators=4, noise=0).judge(evidence, seed=0).tolist() == [[0, 0, 4, 0, 0, 0, 0, 0]]
+    assert YesNoUnsureCrowd(annotators=4, noise=0).judge(evidence, seed=0).tolist() == [
+        [0, 0, 4, 0, 0, 0, 0, 0]
+    ]
 
 
 def test_yes_counts_two_and_unsure_counts_one():
     belief = np.array([[0.6, 0.3, 0.1], [0.45, 0.35, 0.2 - 1e-9]])
-    assert YesNoUnsureCrowd(annotators=5, noise=0).judge(np.log(belief), seed=0).tolist() == [[10, 5, 0], [5, 5, 0]]
+    assert YesNoUnsureCrowd(annotators=5, noise=0).judge(np.log(belief), seed=0).tolist() == [
+        [10, 5, 0],
+        [5, 5, 0],
+    ]
 
 
 def test_clear_evidence_gives_every_vote_to_one_class():
     evidence = 30 * np.eye(4)
-    np.testing.assert_array_equal(YesNoUnsureCrowd(annotators=7).judge(evidence, seed=2), 14 * np.eye(4))
+    np.testing.assert_array_equal(
+        YesNoUnsureCrowd(annotators=7).judge(evidence, seed=2), 14 * np.eye(4)
+    )
 
 
 def test_ambiguous_evidence_splits_the_crowd():
@@ -72,5 +79,11 @@ def test_evidence_is_the_nearness_of_known_examples_other_than_its_own():
         others = [example for example in range(12) if example not in own[image]]
         closest[image] = min(distance[image, others])
         for label in range(2):
-            nearest[image, label] = np.mean(sorted(distance[image, [example for example in others if labels[example] == label]])[:3])
-    np.testing.assert_allclose(class_evidence(images, known, labels, own), -8 * nearest / np.median(closest), rtol=1e-10)
+            nearest[image, label] = np.mean(
+                sorted(
+                    distance[image, [example for example in others if labels[example] == label]]
+                )[:3]
+            )
+    np.testing.assert_allclose(
+        class_evidence(images, known, labels, own), -8 * nearest / np.median(closest), rtol=1e-10
+    )

@@ -13,7 +13,9 @@ from corpora.annotation.crowd_models import crowd_labels, single_labels
 from corpora.annotation.judgements import NO, UNSURE, YES, Judgements
 from tests.corpora.annotation.test_judgements import sure_of
 
-ANSWERS = np.array([sure_of(3), sure_of(3), [UNSURE, YES, *[NO] * 8], sure_of(), sure_of(0)], np.int8)
+ANSWERS = np.array(
+    [sure_of(3), sure_of(3), [UNSURE, YES, *[NO] * 8], sure_of(), sure_of(0)], np.int8
+)
 CROWD = Judgements(
     np.array(["x", "y"]), np.array(["a", "b", "c"]), np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 0, 1]), ANSWERS,
     np.full(5, np.nan), np.full(5, -1),
@@ -55,10 +57,17 @@ def test_what_the_model_infers_comes_back_by_image_and_class(model: str, crowdki
 
 
 def test_of_several_classes_alike_each_has_the_same_chance():
-    drawn = single_labels(np.tile(np.array([[YES, UNSURE, YES, *[NO] * 7]], np.int8), (4000, 1)), seed=0)
+    drawn = single_labels(
+        np.tile(np.array([[YES, UNSURE, YES, *[NO] * 7]], np.int8), (4000, 1)), seed=0
+    )
     assert set(drawn) == {0, 2}
     assert abs((drawn == 0).mean() - 0.5) < 0.04
-    assert np.array_equal(drawn, single_labels(np.tile(np.array([[YES, UNSURE, YES, *[NO] * 7]], np.int8), (4000, 1)), seed=0))
+    assert np.array_equal(
+        drawn,
+        single_labels(
+            np.tile(np.array([[YES, UNSURE, YES, *[NO] * 7]], np.int8), (4000, 1)), seed=0
+        ),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +79,21 @@ def planted() -> tuple[Judgements, np.ndarray]:
     lazy = np.stack([5 + rng.permutation(3)[:2] for _ in truth])
     message = np.where(rng.random((90, 4)) < 0.9, truth[:, None], rng.integers(0, 10, (90, 4)))
     image = np.repeat(np.arange(90), 6)
-    annotator, label = (np.concatenate(parts, 1).ravel() for parts in ((workers, lazy), (message, np.full((90, 2), 7))))
+    annotator, label = (
+        np.concatenate(parts, 1).ravel()
+        for parts in ((workers, lazy), (message, np.full((90, 2), 7)))
+    )
     answers = np.full((len(image), 10), NO, np.int8)
     answers[np.arange(len(image)), label] = YES
     nothing = np.full(len(image), np.nan)
-    return Judgements(np.arange(90), np.arange(8), image, annotator, answers, nothing, np.full(len(image), -1)), truth
+    return Judgements(
+        np.arange(90), np.arange(8), image, annotator, answers, nothing, np.full(len(image), -1)
+    ), truth
 
 
-@pytest.mark.parametrize("model", ["dawid_skene", pytest.param("mace", marks=pytest.mark.long)])  # crowd-kit takes half a minute for it
+@pytest.mark.parametrize(
+    "model", ["dawid_skene", pytest.param("mace", marks=pytest.mark.long)]
+)  # crowd-kit takes half a minute for it
 def test_crowd_kit_itself_finds_out_whom_to_trust(model: str, planted):
     judgements, truth = planted
     result = crowd_labels(judgements, model, seed=0)
@@ -95,9 +111,14 @@ def test_without_crowd_kit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "crowdkit.aggregation", None)
     with pytest.raises(InputError) as mistake:
         crowd_labels(CROWD, "mace", seed=0)
-    assert str(mistake.value) == 'mace labels need crowd-kit; install it with pip install -e ".[crowd]" -c constraints.txt.'
+    assert (
+        str(mistake.value)
+        == 'mace labels need crowd-kit; install it with pip install -e ".[crowd]" -c constraints.txt.'
+    )
 
 
 def test_a_model_of_another_name():
-    with pytest.raises(InputError, match="the model of annotators is glad; it must be one of dawid_skene, mace"):
+    with pytest.raises(
+        InputError, match="the model of annotators is glad; it must be one of dawid_skene, mace"
+    ):
         crowd_labels(CROWD, "glad", seed=0)

@@ -17,7 +17,11 @@ from tests.datamodules.embedders.small_embedder import CLASS_PATH
 
 
 def lines_of(text: str) -> dict[str, str]:
-    return {line[:16].strip(): line[16:].strip() for line in text.splitlines() if line[:1].strip() and line[15:16] == " "}
+    return {
+        line[:16].strip(): line[16:].strip()
+        for line in text.splitlines()
+        if line[:1].strip() and line[15:16] == " "
+    }
 
 
 @pytest.fixture
@@ -32,17 +36,29 @@ def folder(tmp_path: Path) -> Path:
             rows.append((f"i{item}", who, messages))
     (tmp_path / "own").mkdir()
     texts = [(f"i{item}", f"Text {item if item != 7 else 3}.") for item in range(41)]
-    for name, head, content in (("votes.csv", ("item", "annotator", "label"), [*rows, rows[11]]), ("items.csv", ("item", "text"), texts)):
+    for name, head, content in (
+        ("votes.csv", ("item", "annotator", "label"), [*rows, rows[11]]),
+        ("items.csv", ("item", "text"), texts),
+    ):
         with open(tmp_path / "own" / name, "w", newline="") as stream:
             csv.writer(stream).writerows([head, *content])
     return tmp_path
 
 
 def options(folder: Path) -> list[str]:
-    return ["--config", "configs/own_votes.yaml", "--data.root", str(folder), "--data.embedder", CLASS_PATH]
+    return [
+        "--config",
+        "configs/own_votes.yaml",
+        "--data.root",
+        str(folder),
+        "--data.embedder",
+        CLASS_PATH,
+    ]
 
 
-def test_ones_own_votes_are_described_with_all_that_is_wrong_with_them(folder: Path, capsys: pytest.CaptureFixture):
+def test_ones_own_votes_are_described_with_all_that_is_wrong_with_them(
+    folder: Path, capsys: pytest.CaptureFixture
+):
     main(["describe", *options(folder)])
     message = capsys.readouterr().out
     result = lines_of(message)
@@ -60,13 +76,30 @@ def test_ones_own_votes_are_described_with_all_that_is_wrong_with_them(folder: P
     assert not (folder / "runs").exists()
 
 
-HOSTILE = ["no", "No ", "yes", "y\u0435s", "yes\u200b", "\x1b[2J\x1b]0;title\x07red", "\u202edet", "maybe\nyes"]
+HOSTILE = [
+    "no",
+    "No ",
+    "yes",
+    "y\u0435s",
+    "yes\u200b",
+    "\x1b[2J\x1b]0;title\x07red",
+    "\u202edet",
+    "maybe\nyes",
+]
 
 
 def write_long_table(path: Path, **changes: str) -> None:
     """Votes of three people on a dozen items; one value of each column named is something else."""
-    items, annotator_probs = [f"i{n}" for n in range(12) for _ in range(3)], ["Ann", "Bob", "Cem"] * 12
-    table = {"item": items, "annotator": annotator_probs, "label": ["yes", "no", "no"] * 12, "text": [f"Text of {item}." for item in items]}
+    items, annotator_probs = (
+        [f"i{n}" for n in range(12) for _ in range(3)],
+        ["Ann", "Bob", "Cem"] * 12,
+    )
+    table = {
+        "item": items,
+        "annotator": annotator_probs,
+        "label": ["yes", "no", "no"] * 12,
+        "text": [f"Text of {item}." for item in items],
+    }
     for column, value in changes.items():
         table[column] = [
             value if item == "i5" and (column in ("item", "text") or who == "Bob") else message
@@ -79,7 +112,9 @@ def long_options(folder: Path) -> list[str]:
     return [*options(folder), "--data.votes", "own.parquet", "--data.inputs", "null"]
 
 
-def test_labels_that_a_terminal_would_obey_or_a_person_confuse(tmp_path: Path, capsys: pytest.CaptureFixture):
+def test_labels_that_a_terminal_would_obey_or_a_person_confuse(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+):
     rows = {
         "item": [f"i{n}" for n in range(40)],
         "annotator": ["Ann\x1b[31m"] * 40,
@@ -91,7 +126,10 @@ def test_labels_that_a_terminal_would_obey_or_a_person_confuse(tmp_path: Path, c
     messages = capsys.readouterr().out
     assert all(line.isprintable() for line in messages.splitlines())
     assert r"\x1b[2J" in messages
-    assert lines_of(messages)["LOOK ALIKE"] == "3 pair(s) of classes: count them as one in the file, if they are one"
+    assert (
+        lines_of(messages)["LOOK ALIKE"]
+        == "3 pair(s) of classes: count them as one in the file, if they are one"
+    )
     assert lines_after(messages, "LOOK ALIKE") == [
         "'No ' and 'no' (blanks, case or characters without width)",
         r"'yes' and 'yes\u200b' (characters without width)",
@@ -108,19 +146,34 @@ def lines_after(text: str, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("pairs", "more"), [(5, []), (20, []), (25, ["and 5 more"])])
-def test_pairs_that_look_alike_are_all_listed_up_to_twenty(pairs: int, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture):
-    labels = [name for number in range(pairs) for name in (f"class{number:02d}", f"class{number:02d} ")]
-    rows = {"item": [f"i{n}" for n in range(len(labels))], "annotator": ["Ann"] * len(labels), "label": labels, "text": labels}
+def test_pairs_that_look_alike_are_all_listed_up_to_twenty(
+    pairs: int, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    labels = [
+        name for number in range(pairs) for name in (f"class{number:02d}", f"class{number:02d} ")
+    ]
+    rows = {
+        "item": [f"i{n}" for n in range(len(labels))],
+        "annotator": ["Ann"] * len(labels),
+        "label": labels,
+        "text": labels,
+    }
     pq.write_table(pa.table(rows), tmp_path / "own.parquet")
     main(["describe", *long_options(tmp_path)])
     message = capsys.readouterr().out
-    expected = [f"'class{number:02d}' and 'class{number:02d} ' (blanks)" for number in range(min(pairs, 20))]
+    expected = [
+        f"'class{number:02d}' and 'class{number:02d} ' (blanks)" for number in range(min(pairs, 20))
+    ]
     assert lines_after(message, "LOOK ALIKE") == [*expected, *more]
-    assert lines_of(message)["classes"].startswith(f"{2 * pairs}: 'class00', 'class00 ', 'class01', ")
+    assert lines_of(message)["classes"].startswith(
+        f"{2 * pairs}: 'class00', 'class00 ', 'class01', "
+    )
 
 
 @pytest.mark.parametrize("column", ["label", "item", "annotator", "text"])
-def test_a_value_of_ten_million_characters_is_refused_or_printed_short(column: str, tmp_path: Path, capsys: pytest.CaptureFixture):
+def test_a_value_of_ten_million_characters_is_refused_or_printed_short(
+    column: str, tmp_path: Path, capsys: pytest.CaptureFixture
+):
     write_long_table(tmp_path / "own.parquet", **{column: "x" * 10**7})
     if column == "label":
         with pytest.raises(SystemExit) as end:
@@ -143,14 +196,19 @@ def test_a_dataset_of_this_project(capsys: pytest.CaptureFixture):
     each = votes.counts.sum(1)
     assert result["annotators"] == "SIMULATED annotators"
     assert result["votes per item"] == f"{each.min()} to {each.max()}, mean {each.mean():.2f}"
-    assert result["agreement"].startswith(f"Krippendorff's alpha {krippendorff_alpha(votes.counts):.3f} ")
+    assert result["agreement"].startswith(
+        f"Krippendorff's alpha {krippendorff_alpha(votes.counts):.3f} "
+    )
     assert result["entropy"].startswith(f"mean {votes.normalized_entropy.mean():.3f} ")
 
 
 def test_histograms_hold_every_item_once():
     lines = list(describe(Digits(annotators=5)))
     start = next(place for place, line in enumerate(lines) if line.startswith("entropy"))
-    assert sum(int(line.split()[-1].replace(",", "")) for line in lines[start + 1 : start + 11]) == 3592
+    assert (
+        sum(int(line.split()[-1].replace(",", "")) for line in lines[start + 1 : start + 11])
+        == 3592
+    )
     start = next(place for place, line in enumerate(lines) if line.startswith("votes per item"))
     stop = next(place for place, line in enumerate(lines) if line.startswith("class shares"))
     assert stop - start <= 13
@@ -160,7 +218,14 @@ def test_histograms_hold_every_item_once():
 def test_probabilities_say_nothing_about_numbers_of_votes(tmp_path: Path):
     (tmp_path / "shares.csv").write_text("id,no,yes\na,0.25,0.75\nb,1,0\nc,0.5,0.5\n")
     np.save(tmp_path / "e.npy", np.array([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]]))
-    data = OwnVotes("shares.csv", "id", probs=("no", "yes"), embeddings="e.npy", root=str(tmp_path), simulated=True)
+    data = OwnVotes(
+        "shares.csv",
+        "id",
+        probs=("no", "yes"),
+        embeddings="e.npy",
+        root=str(tmp_path),
+        simulated=True,
+    )
     result = lines_of("\n".join(describe(data)))
     assert result["annotators"] == "SIMULATED annotators"
     assert result["votes"].startswith("not known")
@@ -182,4 +247,7 @@ def test_a_mistake_is_one_sentence(folder: Path, capsys: pytest.CaptureFixture):
         assert error.endswith(f"{sentence}\n")
     with pytest.raises(SystemExit, match="2"):
         main(["fit", *options(folder)])
-    assert "no vote on 1 of 41 items (i40); set data.leave_out_unvoted to true" in capsys.readouterr().err
+    assert (
+        "no vote on 1 of 41 items (i40); set data.leave_out_unvoted to true"
+        in capsys.readouterr().err
+    )

@@ -17,7 +17,9 @@ def test_reads_images_and_votes_in_the_same_order(small_cifar: Path):
     data.setup()
     assert data.corpus
     raw = (small_cifar / CIFAR10H.IMAGES.path).read_bytes()
-    image = torch.frombuffer(bytearray(raw[3 * RECORD + 1 : 4 * RECORD]), dtype=torch.uint8).reshape(3, 32, 32)
+    image = torch.frombuffer(
+        bytearray(raw[3 * RECORD + 1 : 4 * RECORD]), dtype=torch.uint8
+    ).reshape(3, 32, 32)
     assert torch.equal(data.corpus.inputs[3], image)  # pyright: ignore
     assert np.array_equal(data.corpus.votes.counts, np.load(small_cifar / CIFAR10H.COUNTS.path))  # pyright: ignore
     assert len(data.corpus.splits["train"]) == 48
@@ -31,7 +33,9 @@ def test_only_training_batches_are_augmented(small_cifar: Path):
     first, again = (torch.cat([inputs for inputs, _ in loader]) for _ in range(2))
     assert torch.equal(first, again)
     training = data.loader(np.arange(8), training=True)
-    augmented = {int(i): x for inputs, index in training for x, i in zip(inputs, index, strict=True)}
+    augmented = {
+        int(i): x for inputs, index in training for x, i in zip(inputs, index, strict=True)
+    }
     assert sum(not torch.equal(first[i], augmented[i]) for i in range(8)) >= 6
 
 
@@ -62,8 +66,14 @@ def test_counts_of_another_shape(small_cifar: Path, monkeypatch: pytest.MonkeyPa
         CIFAR10H(root=str(small_cifar)).setup()
 
 
-def test_counts_with_a_pickle_inside_are_never_unpickled(small_cifar: Path, monkeypatch: pytest.MonkeyPatch):
-    np.save(small_cifar / CIFAR10H.COUNTS.path, np.array([{"code": "run me"}], dtype=object), allow_pickle=True)
+def test_counts_with_a_pickle_inside_are_never_unpickled(
+    small_cifar: Path, monkeypatch: pytest.MonkeyPatch
+):
+    np.save(
+        small_cifar / CIFAR10H.COUNTS.path,
+        np.array([{"code": "run me"}], dtype=object),
+        allow_pickle=True,
+    )
     trust(monkeypatch, small_cifar)
     with pytest.raises(InputError, match=r"cifar10h-counts.npy is not a plain array"):
         CIFAR10H(root=str(small_cifar)).setup()
@@ -76,5 +86,8 @@ def test_the_published_data(real_data: Path):
     assert data.corpus.inputs.shape == (10000, 3, 32, 32)  # pyright: ignore
     assert len(data.corpus.splits["train"]) == 8000
     majority = data.corpus.votes.majority
-    shares = [np.bincount(majority[data.corpus.splits[split]], minlength=10) for split in ("train", "test")]
+    shares = [
+        np.bincount(majority[data.corpus.splits[split]], minlength=10)
+        for split in ("train", "test")
+    ]
     assert np.abs(shares[0] - 4 * shares[1]).max() <= 5

@@ -20,7 +20,9 @@ def hard(root: Path, **options) -> CIFAR10HHard:
 @pytest.fixture
 def crowded() -> VoteTable:
     """Three levels of entropy in two of ten bins and at the very top: 900 unanimous items, 300 of some disagreement, 2 of the most."""
-    return VoteTable(np.random.default_rng(0).permutation([[20, 0]] * 900 + [[19, 1]] * 300 + [[10, 10]] * 2))
+    return VoteTable(
+        np.random.default_rng(0).permutation([[20, 0]] * 900 + [[19, 1]] * 300 + [[10, 10]] * 2)
+    )
 
 
 def test_at_most_200_of_each_bin_and_none_of_the_largest_entropy(crowded: VoteTable):
@@ -32,7 +34,10 @@ def test_at_most_200_of_each_bin_and_none_of_the_largest_entropy(crowded: VoteTa
 
 def test_the_choice_within_a_bin_is_seeded_and_fair(crowded: VoteTable):
     assert np.array_equal(evenly_by_entropy(crowded, 3), evenly_by_entropy(crowded, 3))
-    times = np.bincount(np.concatenate([evenly_by_entropy(crowded, seed) for seed in range(300)]), minlength=len(crowded))
+    times = np.bincount(
+        np.concatenate([evenly_by_entropy(crowded, seed) for seed in range(300)]),
+        minlength=len(crowded),
+    )
     for level, share in (([20, 0], 200 / 900), ([19, 1], 200 / 300)):
         seen = times[(crowded.counts == level).all(1)] / 300
         assert seen.mean() == pytest.approx(share)
@@ -57,7 +62,9 @@ def test_images_and_votes_of_the_same_items(small_cifar: Path):
 
 def test_the_images_follow_the_runs_seed_only_where_the_option_says_so(real_data: Path):
     def votes(**options) -> list:
-        return CIFAR10HHard(SmallEmbedder(), root=str(real_data), **options).read()[1].probs.tolist()
+        return (
+            CIFAR10HHard(SmallEmbedder(), root=str(real_data), **options).read()[1].probs.tolist()
+        )
 
     assert votes(seed=0) == votes(seed=1)
     assert votes(seed=0) != votes(seed=0, choice_seed=1)
@@ -67,7 +74,9 @@ def test_the_images_follow_the_runs_seed_only_where_the_option_says_so(real_data
 def test_counts_that_fit_other_images(small_cifar: Path, monkeypatch: pytest.MonkeyPatch):
     np.save(small_cifar / CIFAR10H.COUNTS.path, np.ones((59, 10), dtype=int))
     trust(monkeypatch, small_cifar)
-    with pytest.raises(InputError, match=r"there are 60 inputs but .*cifar10h-counts.npy has 59 rows"):
+    with pytest.raises(
+        InputError, match=r"there are 60 inputs but .*cifar10h-counts.npy has 59 rows"
+    ):
         hard(small_cifar).read()
 
 

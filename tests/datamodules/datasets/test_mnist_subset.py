@@ -51,7 +51,9 @@ def test_the_seed_draws_the_training_items_and_not_the_test_items(small_mnist: P
 
 
 @given(st.integers(0, 5), st.integers(1, 20), st.integers(1, 60))
-def test_no_item_is_drawn_twice_and_a_larger_subset_holds_the_smaller(seed: int, per_class: int, val_items: int):
+def test_no_item_is_drawn_twice_and_a_larger_subset_holds_the_smaller(
+    seed: int, per_class: int, val_items: int
+):
     digits = np.random.default_rng(0).permutation(np.arange(300) % 10)
     train, val = draw_subset(digits, per_class, val_items, seed)
     larger, _ = draw_subset(digits, per_class + 1, val_items, seed)
@@ -65,8 +67,14 @@ def test_no_item_is_drawn_twice_and_a_larger_subset_holds_the_smaller(seed: int,
     [
         ({"per_class": 0}, "data.per_class is 0; it must be 1 or more."),
         ({"most_test": 0}, "data.most_test is 0; it must be 1 or more."),
-        ({"per_class": 91}, "data.per_class is 91, but a digit of MNIST has only 90 training items."),
-        ({"val_items": 831}, "data.val_items is 831, but only 830 training items are left beside 7 of each digit."),
+        (
+            {"per_class": 91},
+            "data.per_class is 91, but a digit of MNIST has only 90 training items.",
+        ),
+        (
+            {"val_items": 831},
+            "data.val_items is 831, but only 830 training items are left beside 7 of each digit.",
+        ),
     ],
 )
 def test_more_than_there_is(small_mnist: Path, options: dict, message: str):

@@ -31,7 +31,9 @@ def test_scores_become_votes_and_annotators_are_kept(small_texts: Path):
     assert {(texts[item], k): n for (item, k), n in np.ndenumerate(votes.counts) if n} == expected
     assert len(texts) == len(set(texts)) == 60
     messages = {(texts[item], who, label) for item, who, label in zip(*data.ratings, strict=True)}
-    assert messages == {(row["text"], row["user_id"], int(row["politeness"][0]) - 1) for row in rows}
+    assert messages == {
+        (row["text"], row["user_id"], int(row["politeness"][0]) - 1) for row in rows
+    }
     assert len(data.ratings.item) == len(rows)
     assert len(data.class_names) == data.num_classes == 5
 
@@ -77,20 +79,34 @@ GOOD = "5,0,Hello.,3.0\n5,1,Hello.,4.0\n"
     ("rows", "message"),
     [
         (GOOD + "6,1,Go away.,\n", "has no politeness in row 2; every rating needs one"),
-        (GOOD + "6,1,Go away.,6.0\n", "has politeness outside the scale in row 2; every rating must be 1, 2, 3, 4 or 5"),
+        (
+            GOOD + "6,1,Go away.,6.0\n",
+            "has politeness outside the scale in row 2; every rating must be 1, 2, 3, 4 or 5",
+        ),
         (GOOD + "6,1,Go away.,0\n", "has politeness outside the scale in row 2"),
         (GOOD + "6,1,Go away.,2.5\n", "has politeness outside the scale in row 2"),
         (GOOD + "6,1, ,2.0\n", "has no text in row 2"),
         (GOOD + ",1,Go away.,2.0\n", "has no instance_id in row 2"),
         (GOOD + "6,,Go away.,2.0\n", "has no user_id in row 2"),
-        (GOOD + "5,2,Go away.,2.0\n", "has another text than before under the same instance_id in row 2; two items must not share an id"),
-        (GOOD + "5,1,Hello.,2.0\n", "has a second rating of one item by the same user_id in row 2; each person has one vote"),
+        (
+            GOOD + "5,2,Go away.,2.0\n",
+            "has another text than before under the same instance_id in row 2; two items must not share an id",
+        ),
+        (
+            GOOD + "5,1,Hello.,2.0\n",
+            "has a second rating of one item by the same user_id in row 2; each person has one vote",
+        ),
         (GOOD + '6,1,"Go aw', "cannot be read as CSV; it was cut short or altered"),
-        (GOOD + "6,1", "has more or fewer than 4 values in row 2; every row must have one for each name"),
+        (
+            GOOD + "6,1",
+            "has more or fewer than 4 values in row 2; every row must have one for each name",
+        ),
         ("", "cannot be read as CSV; it was cut short or altered"),
     ],
 )
-def test_a_bad_rating_is_told_in_one_sentence_with_its_file_and_row(tmp_path: Path, capfd, rows: str, message: str):
+def test_a_bad_rating_is_told_in_one_sentence_with_its_file_and_row(
+    tmp_path: Path, capfd, rows: str, message: str
+):
     path = tmp_path / "raw_data.csv"
     path.write_text(f"instance_id,user_id,text,politeness\n{rows}")
     with pytest.raises(InputError, match=f"raw_data.csv {message}") as mistake:
@@ -102,24 +118,36 @@ def test_a_bad_rating_is_told_in_one_sentence_with_its_file_and_row(tmp_path: Pa
 def test_a_missing_column(tmp_path: Path):
     path = tmp_path / "raw_data.csv"
     path.write_text("instance_id,user_id,text,offensiveness\n5,0,Hello.,3.0\n")
-    with pytest.raises(InputError, match="has no column politeness; it must have instance_id, user_id, text, politeness"):
+    with pytest.raises(
+        InputError,
+        match="has no column politeness; it must have instance_id, user_id, text, politeness",
+    ):
         read_ratings(path)
 
 
-def test_a_file_of_unknown_digest_is_taken_by_its_totals(small_texts: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_of_unknown_digest_is_taken_by_its_totals(
+    small_texts: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(POPQUORN, "KNOWN", {})
     rows = rows_of(small_texts / POPQUORN.FILE.path)
-    with pytest.raises(InputError, match=rf"holds {len(rows)} ratings of 60 items by 12 people, but 25,042 of 3,718 by 506 were published"):
+    with pytest.raises(
+        InputError,
+        match=rf"holds {len(rows)} ratings of 60 items by 12 people, but 25,042 of 3,718 by 506 were published",
+    ):
         popquorn(small_texts).read()
     monkeypatch.setattr(POPQUORN, "TOTALS", (len(rows), 60, 12))
     assert len(popquorn(small_texts).read()[0]) == 60
     path = small_texts / POPQUORN.FILE.path
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-4]))
-    with pytest.raises(InputError, match="it was cut short or altered, so delete it to have it downloaded again"):
+    with pytest.raises(
+        InputError, match="it was cut short or altered, so delete it to have it downloaded again"
+    ):
         popquorn(small_texts).read()
 
 
-def test_the_published_data_is_that_of_the_papers_table_1(real_data: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_published_data_is_that_of_the_papers_table_1(
+    real_data: Path, monkeypatch: pytest.MonkeyPatch
+):
     data = POPQUORN(SmallEmbedder(), root=str(real_data), seed=1)
     texts, votes = data.read()
     assert len(texts) == len(set(texts)) == 3718

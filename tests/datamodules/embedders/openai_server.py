@@ -23,17 +23,26 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append({"path": self.path, "key": self.headers["Authorization"], **content})
+        self.server.asked.append(
+            {"path": self.path, "key": self.headers["Authorization"], **content}
+        )
         misbehave = self.server.plan.pop(0) if self.server.plan else None
         if misbehave:
             misbehave(self)
             return
         self.server.served += content["input"]
         rows = [
-            {"index": i, "embedding": base64.b64encode(embedding(text, content["dimensions"]).tobytes()).decode()}
+            {
+                "index": i,
+                "embedding": base64.b64encode(
+                    embedding(text, content["dimensions"]).tobytes()
+                ).decode(),
+            }
             for i, text in enumerate(content["input"])
         ]
-        self.answer(200, {"data": rows[::-1], "model": content["model"]})  # in another order, as the API may
+        self.answer(
+            200, {"data": rows[::-1], "model": content["model"]}
+        )  # in another order, as the API may
 
     def answer(self, status: int, content: Any, **headers: str) -> None:
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -52,13 +61,17 @@ class OpenAIServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[dict[str, Any]] = []  # every request
         self.served: list[str] = []  # every text that was embedded
-        self.plan: list[Misbehaviour | None] = []  # what to do with the next requests; None, and after the last, is a good answer
+        self.plan: list[
+            Misbehaviour | None
+        ] = []  # what to do with the next requests; None, and after the last, is a good answer
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
         threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
 
 
 def status(code: int, message: str = "something", **headers: str) -> Misbehaviour:
-    return lambda handler: handler.answer(code, {"error": {"message": message, "code": code}}, **headers)
+    return lambda handler: handler.answer(
+        code, {"error": {"message": message, "code": code}}, **headers
+    )
 
 
 def drop(handler: Handler) -> None:

@@ -39,7 +39,9 @@ class RecordingEmbedder(Embedder):
         numbers = torch.tensor([float(text.split()[0]) for text in batch])
         with open(self.log, "a") as log:
             log.write("".join(f"{text}\n" for text in batch))
-        return torch.stack([numbers, numbers**2, torch.tensor([float(len(text)) for text in batch])], dim=1)
+        return torch.stack(
+            [numbers, numbers**2, torch.tensor([float(len(text)) for text in batch])], dim=1
+        )
 
     def embedded(self) -> list[str]:
         """All that was embedded so far, in order."""

@@ -29,6 +29,12 @@ class SmallEmbedder(Embedder):
         return []
 
     def embed(self, batch) -> Tensor:
-        contents = [item.numpy().tobytes() if isinstance(item, Tensor) else item.encode() for item in batch]
-        digests = b"".join(hashlib.sha256(content).digest()[: self.dimensions] for content in contents)
-        return torch.from_numpy(np.frombuffer(digests, np.uint8).reshape(len(batch), -1) / np.float32(255))
+        contents = [
+            item.numpy().tobytes() if isinstance(item, Tensor) else item.encode() for item in batch
+        ]
+        digests = b"".join(
+            hashlib.sha256(content).digest()[: self.dimensions] for content in contents
+        )
+        return torch.from_numpy(
+            np.frombuffer(digests, np.uint8).reshape(len(batch), -1) / np.float32(255)
+        )

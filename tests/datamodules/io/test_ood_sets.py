@@ -16,7 +16,14 @@ from torch import Tensor
 
 from core.errors import InputError
 from datamodules.io.files import AbsentFile
-from datamodules.io.ood_sets import PUBLISHED, fetch_ood_set, fit_images, read_cifar, read_ood_set, read_svhn
+from datamodules.io.ood_sets import (
+    PUBLISHED,
+    fetch_ood_set,
+    fit_images,
+    read_cifar,
+    read_ood_set,
+    read_svhn,
+)
 from tests.datamodules.io.test_idx import idx_bytes
 
 RNG = np.random.default_rng(0)
@@ -28,7 +35,14 @@ NOWHERE = "http://127.0.0.1:9/"
 def write_svhn(path: Path, images: np.ndarray = COLOUR) -> Path:
     """As published: X [32, 32, 3, N] and y [N, 1], where 10 stands for the digit 0."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    savemat(path, {"X": images.transpose(2, 3, 1, 0), "y": np.arange(1, len(images) + 1, dtype=np.uint8)[:, None]}, do_compression=True)
+    savemat(
+        path,
+        {
+            "X": images.transpose(2, 3, 1, 0),
+            "y": np.arange(1, len(images) + 1, dtype=np.uint8)[:, None],
+        },
+        do_compression=True,
+    )
     return path
 
 
@@ -42,7 +56,13 @@ def write_cifar100(path: Path, images: np.ndarray = COLOUR) -> Path:
 
 def trust(monkeypatch: pytest.MonkeyPatch, name: str, content: bytes) -> None:
     """Take this content as the published one, and keep tests off the network."""
-    monkeypatch.setitem(PUBLISHED, name, replace(PUBLISHED[name], sha256=hashlib.sha256(content).hexdigest(), url=NOWHERE + "x.tar.gz"))
+    monkeypatch.setitem(
+        PUBLISHED,
+        name,
+        replace(
+            PUBLISHED[name], sha256=hashlib.sha256(content).hexdigest(), url=NOWHERE + "x.tar.gz"
+        ),
+    )
 
 
 def equal(images: Tensor, expected: np.ndarray) -> None:
@@ -66,7 +86,9 @@ def test_cifar100_comes_out_of_its_archive(tmp_path: Path, monkeypatch: pytest.M
         entry.size = len(content)
         tar.addfile(entry, io.BytesIO(content))
     trust(monkeypatch, "cifar100", content)
-    known = replace(PUBLISHED["cifar100"], archive_sha256=hashlib.sha256(archive.read_bytes()).hexdigest())
+    known = replace(
+        PUBLISHED["cifar100"], archive_sha256=hashlib.sha256(archive.read_bytes()).hexdigest()
+    )
     monkeypatch.setitem(PUBLISHED, "cifar100", known)
     equal(read_ood_set("cifar100", str(tmp_path), (3, 32, 32)), COLOUR)
 
@@ -89,10 +111,14 @@ def test_a_published_gz_is_checked_by_its_content(tmp_path: Path, monkeypatch: p
 
 def test_what_is_absent_is_told_from_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     trust(monkeypatch, "svhn", b"published")
-    with pytest.raises(AbsentFile, match=r"svhn/test_32x32.mat is absent and http://127.0.0.1:9/x.tar.gz could not be downloaded"):
+    with pytest.raises(
+        AbsentFile,
+        match=r"svhn/test_32x32.mat is absent and http://127.0.0.1:9/x.tar.gz could not be downloaded",
+    ):
         fetch_ood_set("svhn", str(tmp_path))
     with pytest.raises(
-        AbsentFile, match=r"no file or folder svnh; give a path that exists, or one of the names cifar100, fashion_mnist, mnist, svhn"
+        AbsentFile,
+        match=r"no file or folder svnh; give a path that exists, or one of the names cifar100, fashion_mnist, mnist, svhn",
     ):
         fetch_ood_set("svnh", str(tmp_path))
     write_svhn(tmp_path / PUBLISHED["svhn"].path)
@@ -142,16 +168,25 @@ def test_a_folder_of_images_of_any_size_and_kind_in_the_order_of_paths(tmp_path:
     colour = read_ood_set(str(folder), "unused", (3, 16, 12))
     grey = read_ood_set(str(folder), "unused", (1, 16, 12))
     assert colour.shape == (4, 3, 16, 12)
-    assert colour[:, :, 3, 3].tolist() == [[90, 90, 90], [120, 120, 120], [200, 200, 200], [10, 20, 60]]
+    assert colour[:, :, 3, 3].tolist() == [
+        [90, 90, 90],
+        [120, 120, 120],
+        [200, 200, 200],
+        [10, 20, 60],
+    ]
     assert grey[:, 0, 3, 3].tolist() == [90, 120, 200, 30]
 
 
 @pytest.mark.parametrize("size", [(8, 8), (32, 32), (20, 37)])
 def test_images_are_resized_as_pillow_does(size: tuple[int, int]):
     """An implementation of its own, with antialiasing. Both round at each of two steps, so they may differ by 1."""
-    smooth = np.asarray(Image.fromarray(GREY[0]).resize((7, 7)).resize((28, 28), Image.Resampling.BICUBIC))
+    smooth = np.asarray(
+        Image.fromarray(GREY[0]).resize((7, 7)).resize((28, 28), Image.Resampling.BICUBIC)
+    )
     ours = fit_images(torch.from_numpy(smooth.copy())[None, None], (3, *size))
-    reference = np.asarray(Image.fromarray(smooth).resize(size[::-1], Image.Resampling.BILINEAR)).astype(int)
+    reference = np.asarray(
+        Image.fromarray(smooth).resize(size[::-1], Image.Resampling.BILINEAR)
+    ).astype(int)
     assert np.abs(ours[0].numpy().astype(int) - reference).max() <= 1
 
 
@@ -159,7 +194,11 @@ def test_images_are_resized_as_pillow_does(size: tuple[int, int]):
     ("name", "content", "message"),
     [
         ("x.bin", COLOUR.tobytes()[:-1], "not in CIFAR's binary version"),
-        ("x.bin", np.full(3073, 200, np.uint8).tobytes(), "not in CIFAR's binary version"),  # a label of 200
+        (
+            "x.bin",
+            np.full(3073, 200, np.uint8).tobytes(),
+            "not in CIFAR's binary version",
+        ),  # a label of 200
         ("x.bin", b"", "holds no images"),
         ("x.idx", idx_bytes(GREY)[:-5], "it was cut short"),
         ("x.idx", idx_bytes(GREY[:0]), "holds no images"),
@@ -170,7 +209,9 @@ def test_images_are_resized_as_pillow_does(size: tuple[int, int]):
         ("x.npy", b"", "is of no kind that is known here"),
     ],
 )
-def test_a_wrong_or_cut_short_file_is_refused_by_name(name: str, content: bytes, message: str, tmp_path: Path):
+def test_a_wrong_or_cut_short_file_is_refused_by_name(
+    name: str, content: bytes, message: str, tmp_path: Path
+):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InputError) as error:
@@ -187,7 +228,12 @@ def test_a_matlab_file_is_taken_only_where_it_is_whole_and_holds_images(tmp_path
         read_svhn(tmp_path / "x.mat")
     objects = np.empty((1, 2), dtype=object)
     objects[0, 0], objects[0, 1] = "run me", np.zeros(3)
-    for content in ({"X": objects}, {"X": np.zeros((32, 32, 3, 2))}, {"X": np.zeros((4, 4), np.uint8)}, {"y": np.zeros(3, np.uint8)}):
+    for content in (
+        {"X": objects},
+        {"X": np.zeros((32, 32, 3, 2))},
+        {"X": np.zeros((4, 4), np.uint8)},
+        {"y": np.zeros(3, np.uint8)},
+    ):
         savemat(tmp_path / "x.mat", content)
         with pytest.raises(InputError, match="is not in SVHN's layout"):
             read_svhn(tmp_path / "x.mat")
@@ -217,5 +263,7 @@ def test_inputs_that_are_no_images(shape: tuple[int, ...], tmp_path: Path):
 def test_real_sets_pass_their_published_hash(name: str, mean: float, real_data: Path):
     images = read_ood_set(name, str(real_data), (3, 32, 32))
     assert images.shape == (10_000, 3, 32, 32)
-    assert images[:, 0].double().mean().item() / 255 == pytest.approx(mean, abs=0.001)  # the test sets' mean grey value
+    assert images[:, 0].double().mean().item() / 255 == pytest.approx(
+        mean, abs=0.001
+    )  # the test sets' mean grey value
     assert torch.equal(images[:, 0], images[:, 2])

@@ -39,17 +39,29 @@ def test_needs_no_network_and_leaves_no_cache(tables: list[Path], tmp_path: Path
     home, scratch = tmp_path / "home", tmp_path / "scratch"
     home.mkdir()
     scratch.mkdir()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "XDG_"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("HF_", "XDG_"))
+    }
     command = [sys.executable, "-c", READ, *map(str, tables)]
     root = Path(__file__).parents[3]
     done = subprocess.run(
-        command, env={**kept, "HOME": str(home), "TMPDIR": str(scratch)}, cwd=root, capture_output=True, text=True, check=False
+        command,
+        env={**kept, "HOME": str(home), "TMPDIR": str(scratch)},
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "x, y" in done.stdout
     assert not list(home.rglob("*huggingface*"))
-    assert not [*home.rglob("*.arrow"), *scratch.rglob("*.arrow"), *home.rglob("*.lock"), *scratch.rglob("*.lock")]
+    assert not [
+        *home.rglob("*.arrow"),
+        *scratch.rglob("*.arrow"),
+        *home.rglob("*.lock"),
+        *scratch.rglob("*.lock"),
+    ]
 
 
 def test_a_changed_file_is_read_anew(tables: list[Path]):
@@ -66,8 +78,13 @@ def test_what_the_user_set_in_the_library_stays(tables: list[Path]):
     assert (datasets.logging.get_verbosity(), are_progress_bars_disabled()) == before
 
 
-@pytest.mark.parametrize(("name", "content"), [("x.csv", ""), ("x.csv", "a,b\n"), ("x.jsonl", ""), ("x.jsonl", '{"a": 1}\n{"a":')])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("x.csv", ""), ("x.csv", "a,b\n"), ("x.jsonl", ""), ("x.jsonl", '{"a": 1}\n{"a":')],
+)
 def test_a_file_without_rows_or_cut_short(tmp_path: Path, name: str, content: str):
     (tmp_path / name).write_text(content)
-    with pytest.raises(InputError, match=rf"{name} cannot be read as .*; it was cut short or altered"):
+    with pytest.raises(
+        InputError, match=rf"{name} cannot be read as .*; it was cut short or altered"
+    ):
         read_table(tmp_path / name, ["a"])

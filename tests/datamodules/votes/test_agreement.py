@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datamodules.votes.agreement import annotator_records, far_below, krippendorff_alpha, one_label_only
+from datamodules.votes.agreement import (
+    annotator_records,
+    far_below,
+    krippendorff_alpha,
+    one_label_only,
+)
 from datamodules.votes.annotations import Annotations, count_votes, repeated_votes
 
 # "Computing Krippendorff's Alpha-Reliability" (2011), examples A, B and C: a line per observer, a dot where there is no value
@@ -20,7 +25,12 @@ PUBLISHED = [
 
 def counts_of(observers: tuple[str, ...]) -> np.ndarray:
     labels = sorted(set("".join(observers)) - {"."})
-    return np.array([[sum(observer[unit] == label for observer in observers) for label in labels] for unit in range(len(observers[0]))])
+    return np.array(
+        [
+            [sum(observer[unit] == label for observer in observers) for label in labels]
+            for unit in range(len(observers[0]))
+        ]
+    )
 
 
 @pytest.mark.parametrize(("observers", "published"), PUBLISHED)
@@ -30,9 +40,15 @@ def test_alpha_of_krippendorffs_own_examples(observers: tuple[str, ...], publish
 
 def alpha_by_pairs(counts: np.ndarray) -> float:
     """His definition, pair by pair: observed disagreement within units over that of all pairs of values, whatever their units."""
-    units = [[label for label, votes in enumerate(row) for _ in range(votes)] for row in counts.tolist() if sum(row) > 1]
+    units = [
+        [label for label, votes in enumerate(row) for _ in range(votes)]
+        for row in counts.tolist()
+        if sum(row) > 1
+    ]
     values = [value for unit in units for value in unit]
-    observed = sum(sum(a != b for a, b in permutations(unit, 2)) / (len(unit) - 1) for unit in units) / len(values)
+    observed = sum(
+        sum(a != b for a, b in permutations(unit, 2)) / (len(unit) - 1) for unit in units
+    ) / len(values)
     expected = sum(a != b for a, b in permutations(values, 2)) / (len(values) * (len(values) - 1))
     return 1 - observed / expected if expected else float("nan")
 
@@ -48,7 +64,10 @@ def test_alpha_equals_its_definition_over_pairs(rows: list[list[int]]):
 def crowd(items: int = 60, annotator_probs: int = 12) -> Annotations:
     """Eleven people who are mostly right; number 3 says the opposite of what is right, number 7 always says class 0."""
     rng = np.random.default_rng(0)
-    item, who = np.repeat(np.arange(items), annotator_probs), np.tile(np.arange(annotator_probs), items)
+    item, who = (
+        np.repeat(np.arange(items), annotator_probs),
+        np.tile(np.arange(annotator_probs), items),
+    )
     label = np.where(rng.random(len(item)) < 0.85, item % 3, rng.integers(0, 3, len(item)))
     label = np.where(who == 3, (item + 1) % 3, np.where(who == 7, 0, label))
     return Annotations(item, label, who, [f"rater {number}" for number in range(annotator_probs)])
@@ -80,7 +99,9 @@ def test_nobody_is_accused_on_a_few_votes_or_for_one_slip_in_a_crowd_that_always
 
 
 def test_items_with_a_single_vote_are_compared_with_nothing():
-    alone = Annotations(np.array([0, 1, 1]), np.array([0, 1, 1]), np.array([0, 1, 2]), ["a", "b", "c"])
+    alone = Annotations(
+        np.array([0, 1, 1]), np.array([0, 1, 1]), np.array([0, 1, 2]), ["a", "b", "c"]
+    )
     records = annotator_records(alone, alone.counts(2, 2))
     assert records.compared.tolist() == [0, 1, 1]
     np.testing.assert_array_equal(records.agreement, [np.nan, 1.0, 1.0])

@@ -92,7 +92,10 @@ def proposition():
     p[0, [0, 3]] = 0
     p /= p.sum(1, keepdims=True)
     z = torch.from_numpy(rng.normal(scale=2, size=(5, 4)))
-    losses, gradients = torch.empty(5, 4, dtype=torch.float64), torch.empty(5, 4, 4, dtype=torch.float64)
+    losses, gradients = (
+        torch.empty(5, 4, dtype=torch.float64),
+        torch.empty(5, 4, 4, dtype=torch.float64),
+    )
     for label in range(4):
         logits = z.clone().requires_grad_()
         loss = F.cross_entropy(logits, torch.full((5,), label), reduction="none")
@@ -104,7 +107,10 @@ def proposition():
 @pytest.fixture(scope="module")
 def sampled(proposition):
     """Labels [epochs, items] that sampling delivers for the items of the proposition."""
-    return labels_of(StochasticLabelSampling().bind(VoteTable.from_probs(proposition[0]), seed=0), MONTE_CARLO_EPOCHS)
+    return labels_of(
+        StochasticLabelSampling().bind(VoteTable.from_probs(proposition[0]), seed=0),
+        MONTE_CARLO_EPOCHS,
+    )
 
 
 def test_expected_loss_is_the_cross_entropy(proposition, sampled):
@@ -112,7 +118,9 @@ def test_expected_loss_is_the_cross_entropy(proposition, sampled):
     cross_entropy = stats.entropy(p, axis=1) + stats.entropy(p, q, axis=1)
     np.testing.assert_allclose((p * losses).sum(1), cross_entropy, rtol=1e-12)
     seen = np.take_along_axis(losses, sampled.T, 1)
-    assert (np.abs(seen.mean(1) - cross_entropy) < 4 * seen.std(1) / np.sqrt(MONTE_CARLO_EPOCHS)).all()
+    assert (
+        np.abs(seen.mean(1) - cross_entropy) < 4 * seen.std(1) / np.sqrt(MONTE_CARLO_EPOCHS)
+    ).all()
 
 
 def test_expected_gradient_is_q_minus_p(proposition, sampled):
@@ -120,13 +128,18 @@ def test_expected_gradient_is_q_minus_p(proposition, sampled):
     np.testing.assert_allclose(np.einsum("iy,iyk->ik", p, gradients), q - p, atol=1e-14)
     for item in range(len(p)):
         seen = gradients[item, sampled[:, item]]
-        assert (np.abs(seen.mean(0) - (q - p)[item]) <= 4 * seen.std(0) / np.sqrt(MONTE_CARLO_EPOCHS) + 1e-12).all()
+        assert (
+            np.abs(seen.mean(0) - (q - p)[item])
+            <= 4 * seen.std(0) / np.sqrt(MONTE_CARLO_EPOCHS) + 1e-12
+        ).all()
 
 
 def test_soft_cross_entropy_has_the_expected_hard_gradient(proposition):
     p, z, _, _, gradients = proposition
     logits = z.clone().requires_grad_()
-    (soft,) = torch.autograd.grad(F.cross_entropy(logits, torch.from_numpy(p), reduction="sum"), logits)
+    (soft,) = torch.autograd.grad(
+        F.cross_entropy(logits, torch.from_numpy(p), reduction="sum"), logits
+    )
     np.testing.assert_allclose(soft.numpy(), np.einsum("iy,iyk->ik", p, gradients), atol=1e-14)
 
 
@@ -134,7 +147,9 @@ def test_gradient_covariance_is_that_of_one_vote(proposition, sampled):
     p, _, _, _, gradients = proposition
     for item in range(len(p)):
         expected = np.diag(p[item]) - np.outer(p[item], p[item])
-        np.testing.assert_allclose(np.cov(gradients[item], aweights=p[item], rowvar=False, ddof=0), expected, atol=1e-14)
+        np.testing.assert_allclose(
+            np.cov(gradients[item], aweights=p[item], rowvar=False, ddof=0), expected, atol=1e-14
+        )
         seen = np.cov(gradients[item, sampled[:, item]], rowvar=False, ddof=0)
         np.testing.assert_allclose(seen, expected, atol=0.01)
         assert not seen[p[item] == 0].round(14).any()
@@ -156,15 +171,21 @@ def test_parameter_gradient_covariance_is_carried_through_the_jacobian(propositi
     weight, bias = torch.from_numpy(rng.normal(size=(4, 3))), torch.from_numpy(rng.normal(size=4))
     inputs = torch.from_numpy(rng.normal(size=(5, 3)))
     for item in range(len(p)):
-        per_weight, per_bias = torch.autograd.functional.jacobian(lambda w, b, x=inputs[item]: F.linear(x, w, b), (weight, bias))
+        per_weight, per_bias = torch.autograd.functional.jacobian(
+            lambda w, b, x=inputs[item]: F.linear(x, w, b), (weight, bias)
+        )
         jacobian = torch.cat([per_weight.flatten(1), per_bias], 1).numpy()
         expected = jacobian.T @ (np.diag(p[item]) - np.outer(p[item], p[item])) @ jacobian
         gradients = np.empty((4, jacobian.shape[1]))
         for label in range(4):
             parameters = weight.clone().requires_grad_(), bias.clone().requires_grad_()
             loss = F.cross_entropy(F.linear(inputs[item], *parameters), torch.tensor(label))
-            gradients[label] = torch.cat([part.flatten() for part in torch.autograd.grad(loss, parameters)]).numpy()
-        np.testing.assert_allclose(np.cov(gradients, aweights=p[item], rowvar=False, ddof=0), expected, atol=1e-13)
+            gradients[label] = torch.cat(
+                [part.flatten() for part in torch.autograd.grad(loss, parameters)]
+            ).numpy()
+        np.testing.assert_allclose(
+            np.cov(gradients, aweights=p[item], rowvar=False, ddof=0), expected, atol=1e-13
+        )
         seen = np.cov(gradients[sampled[:, item]], rowvar=False, ddof=0)
         np.testing.assert_allclose(seen, expected, atol=0.02 * np.abs(jacobian).max() ** 2)
 
@@ -181,7 +202,9 @@ def count_tables(draw):
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(count_tables(), st.integers(0, 2**31), st.sampled_from([Multipass(), DeterministicControl()]))
+@given(
+    count_tables(), st.integers(0, 2**31), st.sampled_from([Multipass(), DeterministicControl()])
+)
 def test_every_vote_comes_exactly_once_per_cycle(counts, seed, delivery):
     cycles = 3
     labels = labels_of(delivery.bind(VoteTable(counts), seed), cycles * counts.sum(1).max())
@@ -202,12 +225,17 @@ def test_multipass_orders_votes_at_random():
     counted = np.unique(order.T, axis=0, return_counts=True)[1]
     assert len(counted) == 6
     assert stats.chisquare(counted).pvalue > 0.01
-    assert (order != labels_of(Multipass().bind(votes, seed=1), 3)).any(0).mean() == pytest.approx(5 / 6, abs=0.03)
+    assert (order != labels_of(Multipass().bind(votes, seed=1), 3)).any(0).mean() == pytest.approx(
+        5 / 6, abs=0.03
+    )
 
 
 def test_control_is_multipass_in_the_order_of_another_seed():
     votes = VoteTable([[5, 4, 3]] * 20)
-    control, multipass = (labels_of(delivery.bind(votes, seed=3), 12) for delivery in (DeterministicControl(), Multipass()))
+    control, multipass = (
+        labels_of(delivery.bind(votes, seed=3), 12)
+        for delivery in (DeterministicControl(), Multipass())
+    )
     np.testing.assert_array_equal(control, labels_of(Multipass().bind(votes, seed=1003), 12))
     np.testing.assert_array_equal(np.sort(control, axis=0), np.sort(multipass, axis=0))
     assert (control != multipass).any(0).all()
@@ -225,9 +253,7 @@ def test_more_than_256_classes_can_be_cycled_through():
 @pytest.mark.parametrize("name", sorted(CYCLES))
 def test_cycles_need_votes_and_say_what_to_use_instead(name):
     table = VoteTable.from_probs([[0.5, 0.5]], source="probs.npy")
-    message = (
-        "probs.npy has only probabilities, so there are no votes to cycle through; use StochasticLabelSampling, or set data.votes_per_item"
-    )
+    message = "probs.npy has only probabilities, so there are no votes to cycle through; use StochasticLabelSampling, or set data.votes_per_item"
     with pytest.raises(InputError, match=re.escape(message)):
         DELIVERIES[name].bind(table, seed=0)
 
@@ -240,7 +266,9 @@ def test_sampling_follows_each_items_distribution():
     for observed, probs in zip(counted, VOTES.probs, strict=True):
         voted = probs > 0
         assert not observed[~voted].any()
-        assert voted.sum() == 1 or stats.chisquare(observed[voted], 6000 * probs[voted]).pvalue > 0.01
+        assert (
+            voted.sum() == 1 or stats.chisquare(observed[voted], 6000 * probs[voted]).pvalue > 0.01
+        )
 
 
 def adversarial_probabilities() -> VoteTable:
@@ -282,7 +310,9 @@ def test_no_uniform_number_leads_to_a_class_without_votes(monkeypatch, uniform, 
     sums = np.cumsum(votes.probs, axis=1)[:, -1]
     assert (sums > 1).any()
     assert (sums < 1).any()
-    monkeypatch.setattr("datamodules.votes.delivery.generator", lambda *_: SameNumberAlways(uniform))
+    monkeypatch.setattr(
+        "datamodules.votes.delivery.generator", lambda *_: SameNumberAlways(uniform)
+    )
     labels = delivery.bind(votes, seed=0).targets(0).numpy()
     probs = votes.probs[::-1] if isinstance(delivery, ShuffledSLS) else votes.probs
     assert (probs[np.arange(len(votes)), labels] > 0).all()
@@ -290,7 +320,10 @@ def test_no_uniform_number_leads_to_a_class_without_votes(monkeypatch, uniform, 
 
 @pytest.mark.parametrize("every", [1, 2, 5])
 def test_labels_are_held_for_exactly_resample_every_epochs(every):
-    labels = labels_of(StochasticLabelSampling(resample_every=every).bind(VoteTable([[1, 1]] * 100), seed=0), 4 * every)
+    labels = labels_of(
+        StochasticLabelSampling(resample_every=every).bind(VoteTable([[1, 1]] * 100), seed=0),
+        4 * every,
+    )
     changed = (labels[1:] != labels[:-1]).any(1)
     assert changed.tolist() == [(epoch + 1) % every == 0 for epoch in range(4 * every - 1)]
 
@@ -310,8 +343,12 @@ def test_epochs_and_items_and_seeds_are_independent():
 
 def test_shuffled_sampling_draws_from_one_permutation_of_the_rows():
     epochs = 5000
-    votes = VoteTable([[9, 1, 0], [5, 5, 0], [1, 9, 0], [0, 5, 5], [0, 1, 9], [5, 0, 5], [4, 3, 3], [10, 0, 0]])
-    frequencies = label_frequencies(labels_of(ShuffledSLS().bind(votes, seed=0), epochs), 3) / epochs
+    votes = VoteTable(
+        [[9, 1, 0], [5, 5, 0], [1, 9, 0], [0, 5, 5], [0, 1, 9], [5, 0, 5], [4, 3, 3], [10, 0, 0]]
+    )
+    frequencies = (
+        label_frequencies(labels_of(ShuffledSLS().bind(votes, seed=0), epochs), 3) / epochs
+    )
     permutation = np.abs(frequencies[:, None] - votes.probs).sum(2).argmin(1)
     assert sorted(permutation.tolist()) == list(range(len(votes)))
     assert (permutation != np.arange(len(votes))).sum() > len(votes) / 2
@@ -323,7 +360,9 @@ def test_shuffled_sampling_draws_from_one_permutation_of_the_rows():
 
 def test_shuffled_sampling_permutes_by_seed():
     votes = VoteTable(3 * np.eye(40, dtype=int))
-    permutations = np.stack([ShuffledSLS().bind(votes, seed).targets(0).numpy() for seed in range(5)])
+    permutations = np.stack(
+        [ShuffledSLS().bind(votes, seed).targets(0).numpy() for seed in range(5)]
+    )
     assert len(np.unique(permutations, axis=0)) == 5
     for permutation in permutations:
         assert sorted(permutation.tolist()) == list(range(40))
@@ -341,7 +380,10 @@ def torch_always_warns():
 def test_counts_in_column_order_are_sampled_alike():
     columns_first = VoteTable(np.asfortranarray(VOTES.counts))
     for epoch in range(5):
-        by_columns, by_rows = (StochasticLabelSampling().bind(votes, seed=0).targets(epoch) for votes in (columns_first, VOTES))
+        by_columns, by_rows = (
+            StochasticLabelSampling().bind(votes, seed=0).targets(epoch)
+            for votes in (columns_first, VOTES)
+        )
         assert by_columns.tolist() == by_rows.tolist()
 
 
@@ -381,7 +423,9 @@ def test_mixup_targets_are_the_one_hot_labels_of_its_base(base):
 
 def test_mixup_keeps_soft_targets_of_its_base():
     mixed = Mixup(base=LabelSmoothing(0.2)).bind(VOTES, seed=2)
-    np.testing.assert_array_equal(mixed.targets(0), LabelSmoothing(0.2).bind(VOTES, seed=2).targets(0))
+    np.testing.assert_array_equal(
+        mixed.targets(0), LabelSmoothing(0.2).bind(VOTES, seed=2).targets(0)
+    )
 
 
 @pytest.mark.parametrize("base", [MajorityVote(), StochasticLabelSampling(), SoftLabels()])
@@ -397,7 +441,9 @@ def test_blend_is_one_convex_combination_of_inputs_and_targets_alike(base):
         share = (towards_itself * difference).sum() / difference.square().sum()
         assert 0 <= share <= 1
         torch.testing.assert_close(mixed_inputs, share * inputs + (1 - share) * inputs.roll(1, 0))
-        torch.testing.assert_close(mixed_targets, share * targets + (1 - share) * targets.roll(1, 0))
+        torch.testing.assert_close(
+            mixed_targets, share * targets + (1 - share) * targets.roll(1, 0)
+        )
         torch.testing.assert_close(mixed_targets.sum(1), torch.ones(4, dtype=torch.float64))
 
 
@@ -405,7 +451,14 @@ def mixup_shares(alpha: float, seed: int, rows: list[int], epochs: range) -> np.
     """The share of an input of 1 that is left after it was blended with an input of 0."""
     bound = Mixup(alpha=alpha).bind(VOTES, seed)
     inputs = torch.tensor([[1.0], [0.0]])
-    return np.array([bound.blend(inputs, bound.targets(epoch)[rows], torch.tensor(rows), epoch)[0][0, 0].item() for epoch in epochs])
+    return np.array(
+        [
+            bound.blend(inputs, bound.targets(epoch)[rows], torch.tensor(rows), epoch)[0][
+                0, 0
+            ].item()
+            for epoch in epochs
+        ]
+    )
 
 
 @pytest.mark.parametrize("alpha", [0.4, 1.0, 3.0])
@@ -424,7 +477,9 @@ def test_share_is_a_function_of_seed_and_epoch_and_batch():
     assert len(np.unique(shares)) == 20
 
 
-@pytest.mark.parametrize("name", sorted(DELIVERIES.keys() - {"mixup", "mixup of soft labels", "mixup of sls"}))
+@pytest.mark.parametrize(
+    "name", sorted(DELIVERIES.keys() - {"mixup", "mixup of soft labels", "mixup of sls"})
+)
 def test_only_mixup_blends(name):
     inputs = torch.eye(7)
     bound = DELIVERIES[name].bind(VOTES, seed=0)
@@ -444,7 +499,10 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize(("name", "table"), [(n, t) for n in DELIVERIES for t in TABLES if not (n in CYCLES and t == "probabilities")])
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [(n, t) for n in DELIVERIES for t in TABLES if not (n in CYCLES and t == "probabilities")],
+)
 def test_targets_have_the_stated_type_and_shape(name, table):
     targets = DELIVERIES[name].bind(TABLES[table], seed=0).targets(2)
     expected = (torch.float32, (7, 3)) if name in SOFT else (torch.int64, (7,))
@@ -483,13 +541,26 @@ def test_constant_targets_are_the_same_in_every_epoch_and_for_every_seed(name):
 def test_another_process_delivers_the_same():
     root = Path(__file__).parents[3]
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONHASHSEED": "12345"}
-    done = subprocess.run([sys.executable, __file__], env=environment, cwd=root, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, __file__],
+        env=environment,
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert json.loads(done.stdout) == fingerprints()
 
 
 def global_states() -> list:
     numpy_state = np.random.get_state()  # noqa: NPY002 - the point is that deliveries leave it alone
-    return [random.getstate(), torch.get_rng_state().tolist(), numpy_state[0], numpy_state[1].tolist(), *numpy_state[2:]]
+    return [
+        random.getstate(),
+        torch.get_rng_state().tolist(),
+        numpy_state[0],
+        numpy_state[1].tolist(),
+        *numpy_state[2:],
+    ]
 
 
 def test_global_random_states_neither_matter_nor_change():
@@ -512,9 +583,18 @@ def test_global_random_states_neither_matter_nor_change():
         (lambda: Mixup(alpha=-1), "Mixup's alpha is -1;"),
         (lambda: Mixup(alpha=float("nan")), "Mixup's alpha is nan;"),
         (lambda: Mixup(alpha=float("inf")), "Mixup's alpha is inf;"),
-        (lambda: StochasticLabelSampling(resample_every=0), "StochasticLabelSampling's resample_every is 0;"),
-        (lambda: StochasticLabelSampling(resample_every=-3), "StochasticLabelSampling's resample_every is -3;"),
-        (lambda: StochasticLabelSampling(resample_every=1.5), "StochasticLabelSampling's resample_every is 1.5;"),
+        (
+            lambda: StochasticLabelSampling(resample_every=0),
+            "StochasticLabelSampling's resample_every is 0;",
+        ),
+        (
+            lambda: StochasticLabelSampling(resample_every=-3),
+            "StochasticLabelSampling's resample_every is -3;",
+        ),
+        (
+            lambda: StochasticLabelSampling(resample_every=1.5),
+            "StochasticLabelSampling's resample_every is 1.5;",
+        ),
         (lambda: ShuffledSLS(resample_every=0), "ShuffledSLS's resample_every is 0;"),
     ],
 )

@@ -47,7 +47,15 @@ def test_pairs_that_a_person_takes_for_one(first: str, second: str, differ_in: s
 
 
 @pytest.mark.parametrize(
-    "names", [["yes", "no", "unsure"], ["0", "1", "10"], ["cafe", "caf\u00e9"], ["\u0434\u0430", "\u043d\u0435\u0442"], ["O", "0"], []]
+    "names",
+    [
+        ["yes", "no", "unsure"],
+        ["0", "1", "10"],
+        ["cafe", "caf\u00e9"],
+        ["\u0434\u0430", "\u043d\u0435\u0442"],
+        ["O", "0"],
+        [],
+    ],
 )
 def test_labels_that_differ(names: list[str]):
     assert look_alikes(names) == []
@@ -55,7 +63,12 @@ def test_labels_that_differ(names: list[str]):
 
 def test_every_pair_of_many_is_found_once():
     names = [name for word in ("yes", "no") for name in (word, f" {word}", word.upper())]
-    assert [(pair.first, pair.second) for pair in look_alikes(names)] == [("yes", " yes"), ("yes", "YES"), ("no", " no"), ("no", "NO")]
+    assert [(pair.first, pair.second) for pair in look_alikes(names)] == [
+        ("yes", " yes"),
+        ("yes", "YES"),
+        ("no", " no"),
+        ("no", "NO"),
+    ]
 
 
 def test_the_letters_are_of_other_alphabets_and_look_like_what_they_stand_for():
@@ -75,12 +88,27 @@ def test_what_shows_nothing_is_printed_by_its_number_and_found(letter: str):
     assert len(look_alikes(["no", f"n{letter}o", f"no{letter}"])) == 2
 
 
-@pytest.mark.parametrize("name", ["caf\u00e9", "cafe\u0301", "na\u0308ive", "\u65e5\u672c", "\ud55c", "\u28ff", "\u0928\u0940"])
+@pytest.mark.parametrize(
+    "name",
+    ["caf\u00e9", "cafe\u0301", "na\u0308ive", "\u65e5\u672c", "\ud55c", "\u28ff", "\u0928\u0940"],
+)
 def test_what_shows_is_printed_as_it_is(name: str):
     assert printed(name) == name
 
 
-@pytest.mark.parametrize("name", ["", "yes", "\x1b[2J\x07", "\u202eabc", "a\nb", "x" * 10**7, "\x00" * 10**6, "\U0010ffff" * 100])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "yes",
+        "\x1b[2J\x07",
+        "\u202eabc",
+        "a\nb",
+        "x" * 10**7,
+        "\x00" * 10**6,
+        "\U0010ffff" * 100,
+    ],
+)
 def test_what_is_printed_is_a_short_line(name: str):
     assert printed(name).isprintable()
     assert len(printed(name)) <= 60

@@ -6,13 +6,24 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from datamodules import LabelSmoothing, Multipass, ShuffledSLS, SoftLabels, StochasticLabelSampling, VoteTable
+from datamodules import (
+    LabelSmoothing,
+    Multipass,
+    ShuffledSLS,
+    SoftLabels,
+    StochasticLabelSampling,
+    VoteTable,
+)
 
 CLASSES, VOTES = 100, 20
 
 
 def table(items: int) -> VoteTable:
-    return VoteTable(np.random.default_rng(0).multinomial(VOTES, np.full(CLASSES, 1 / CLASSES), items).astype(np.int32))
+    return VoteTable(
+        np.random.default_rng(0)
+        .multinomial(VOTES, np.full(CLASSES, 1 / CLASSES), items)
+        .astype(np.int32)
+    )
 
 
 # Bytes per item, at the peak of the work: what it leaves behind, and what it needs meanwhile. A table of float64 alone would be 800.
@@ -28,7 +39,9 @@ WORK: dict[str, tuple[Callable[[VoteTable], object], int]] = {
 
 
 @pytest.mark.parametrize("name", WORK)
-def test_memory_is_linear_in_the_items_and_no_more_than_what_is_kept(name: str, monkeypatch: pytest.MonkeyPatch):
+def test_memory_is_linear_in_the_items_and_no_more_than_what_is_kept(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("datamodules.votes.table.BLOCK", 1 << 14)
     monkeypatch.setattr("datamodules.votes.delivery.BLOCK", 1 << 14)
     work, stated = WORK[name]
@@ -41,14 +54,19 @@ def test_memory_is_linear_in_the_items_and_no_more_than_what_is_kept(name: str, 
         per_item.append(tracemalloc.get_traced_memory()[1] / items)
         tracemalloc.stop()
         del kept
-    passing = [number - stated for number in per_item]  # of torch's own tensors nothing is seen here, only of numpy's
+    passing = [
+        number - stated for number in per_item
+    ]  # of torch's own tensors nothing is seen here, only of numpy's
     assert passing[1] < 24, per_item
     assert passing[0] - passing[1] < 64, per_item  # the same blocks over fewer items
 
 
 def test_sampling_from_votes_and_from_their_probabilities_is_the_same():
     votes = table(2_000)
-    from_counts, from_probs = (StochasticLabelSampling().bind(each, 3) for each in (votes, VoteTable.from_probs(votes.probs)))
+    from_counts, from_probs = (
+        StochasticLabelSampling().bind(each, 3)
+        for each in (votes, VoteTable.from_probs(votes.probs))
+    )
     for epoch in range(20):
         np.testing.assert_array_equal(from_counts.targets(epoch), from_probs.targets(epoch))
 
@@ -56,7 +74,9 @@ def test_sampling_from_votes_and_from_their_probabilities_is_the_same():
 @pytest.mark.parametrize("most", [255, 256, 32_767, 32_768, 2**31 - 1])
 def test_sampling_reaches_only_classes_with_votes_however_many_there_are(most: int):
     votes = VoteTable([[0, most, 0], [0, 0, 1], [most // 2, 0, most // 2]])
-    drawn = np.stack([StochasticLabelSampling().bind(votes, 0).targets(epoch).numpy() for epoch in range(200)])
+    drawn = np.stack(
+        [StochasticLabelSampling().bind(votes, 0).targets(epoch).numpy() for epoch in range(200)]
+    )
     assert set(drawn[:, 0]) == {1}
     assert set(drawn[:, 1]) == {2}
     assert set(drawn[:, 2]) == {0, 2}

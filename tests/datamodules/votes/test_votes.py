@@ -25,9 +25,13 @@ def random_counts(items: int, classes: int, seed: int) -> np.ndarray:
 def test_probs_and_entropy_agree_with_scipy(classes):
     counts = random_counts(200, classes, seed=classes)
     votes = VoteTable(counts)
-    np.testing.assert_array_equal(votes.probs, [[count / sum(row) for count in row] for row in counts.tolist()])
+    np.testing.assert_array_equal(
+        votes.probs, [[count / sum(row) for count in row] for row in counts.tolist()]
+    )
     np.testing.assert_allclose(votes.entropy, stats.entropy(counts, axis=1), atol=1e-14)
-    np.testing.assert_allclose(votes.normalized_entropy, stats.entropy(counts, axis=1, base=classes), atol=1e-14)
+    np.testing.assert_allclose(
+        votes.normalized_entropy, stats.entropy(counts, axis=1, base=classes), atol=1e-14
+    )
 
 
 def test_probabilities_have_the_entropy_of_the_counts_they_came_from():
@@ -77,7 +81,10 @@ def test_subsample_has_k_votes_per_item_and_only_for_classes_with_votes(k):
     assert not few.counts[votes.counts == 0].any()
 
 
-@pytest.mark.parametrize("table", [VoteTable([[6, 3, 1], [1, 5, 4]]), VoteTable.from_probs([[0.6, 0.3, 0.1], [0.1, 0.5, 0.4]])])
+@pytest.mark.parametrize(
+    "table",
+    [VoteTable([[6, 3, 1], [1, 5, 4]]), VoteTable.from_probs([[0.6, 0.3, 0.1], [0.1, 0.5, 0.4]])],
+)
 def test_subsample_draws_from_each_items_distribution(table):
     drawn = sum(table.subsample(7, seed).counts for seed in range(1000))
     for observed, probs in zip(drawn, table.probs, strict=True):
@@ -86,7 +93,10 @@ def test_subsample_draws_from_each_items_distribution(table):
 
 def test_subsample_draws_independently():
     votes = VoteTable([[1, 1]] * 40_000)
-    three, five, other = (draw.counts[:, 0] for draw in (votes.subsample(3, 0), votes.subsample(5, 0), votes.subsample(3, 1)))
+    three, five, other = (
+        draw.counts[:, 0]
+        for draw in (votes.subsample(3, 0), votes.subsample(5, 0), votes.subsample(3, 1))
+    )
     bound = 4 / np.sqrt(len(votes))
     assert abs(np.corrcoef(three, five)[0, 1]) < bound
     assert abs(np.corrcoef(three, other)[0, 1]) < bound
@@ -100,7 +110,13 @@ def test_bad_number_of_votes_is_named(k):
         VoteTable([[1, 1]]).subsample(k, seed=0)
 
 
-@pytest.mark.parametrize("table", [VoteTable([[1, 0], [2, 3], [0, 4]]), VoteTable.from_probs([[1.0, 0.0], [0.4, 0.6], [0.0, 1.0]])])
+@pytest.mark.parametrize(
+    "table",
+    [
+        VoteTable([[1, 0], [2, 3], [0, 4]]),
+        VoteTable.from_probs([[1.0, 0.0], [0.4, 0.6], [0.0, 1.0]]),
+    ],
+)
 def test_take_keeps_the_order_asked_for(table):
     taken = table.take([2, 0, 2])
     np.testing.assert_array_equal(taken.probs, [[0, 1], [1, 0], [0, 1]])
@@ -125,7 +141,9 @@ def strata_and_fractions(draw):
 @example((np.array([0, 0, 0, 0, 1, 2]), [0.25, 0.5, 0.25]), 0)
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(strata_and_fractions(), st.integers(0, 2**32))
-def test_split_totals_are_exact_and_every_part_is_within_one_item_of_its_share_of_what_was_left(problem, seed):
+def test_split_totals_are_exact_and_every_part_is_within_one_item_of_its_share_of_what_was_left(
+    problem, seed
+):
     strata, fractions = problem
     parts = stratified_split(strata, fractions, seed)
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(strata)))
@@ -150,56 +168,97 @@ def test_split_is_stratified_by_majority_and_depends_on_the_seed_alone():
 
 
 def test_split_is_stratified_by_entropy_as_well():
-    kinds = [[10, 0], [9, 1], [6, 4], [5, 5], [1, 9]]  # normalised entropies 0, 0.47, 0.97, 1 and 0.47 again, of the other class
+    kinds = [
+        [10, 0],
+        [9, 1],
+        [6, 4],
+        [5, 5],
+        [1, 9],
+    ]  # normalised entropies 0, 0.47, 0.97, 1 and 0.47 again, of the other class
     votes = VoteTable(np.random.default_rng(0).permutation(np.repeat(kinds, 40, axis=0)))
     for part in votes.split([0.5, 0.25, 0.25], seed=3, entropy_bins=4):
         assert votes.counts is not None
         result = votes.counts[part]
-        assert [int((result == kind).all(1).sum()) for kind in (kinds[0], kinds[1], kinds[4])] == [len(part) // 5] * 3
-        assert (result[:, 1] * 10 >= 40).sum() - len(part) // 5 == 2 * len(part) // 5  # the two of the last bin together
-    assert votes.split([0.5, 0.5], seed=3)[0].tolist() == stratified_split(votes.majority, [0.5, 0.5], 3)[0].tolist()
+        assert [int((result == kind).all(1).sum()) for kind in (kinds[0], kinds[1], kinds[4])] == [
+            len(part) // 5
+        ] * 3
+        assert (result[:, 1] * 10 >= 40).sum() - len(part) // 5 == 2 * len(
+            part
+        ) // 5  # the two of the last bin together
+    assert (
+        votes.split([0.5, 0.5], seed=3)[0].tolist()
+        == stratified_split(votes.majority, [0.5, 0.5], 3)[0].tolist()
+    )
     with pytest.raises(InputError, match="the number of entropy bins to stratify by is 0"):
         votes.split([0.5, 0.5], seed=3, entropy_bins=0)
 
 
 def test_split_gives_every_item_the_same_chance():
     strata = np.repeat([0, 1, 2], [5, 8, 20])
-    chosen = np.bincount(np.concatenate([stratified_split(strata, [0.25, 0.75], seed)[0] for seed in range(500)]), minlength=33)
+    chosen = np.bincount(
+        np.concatenate([stratified_split(strata, [0.25, 0.75], seed)[0] for seed in range(500)]),
+        minlength=33,
+    )
     for stratum in range(3):
         members = chosen[strata == stratum]
         assert stats.chisquare(members).pvalue > 0.01
 
 
-@pytest.mark.parametrize("fractions", [[0.5, 0.4], [0.7, 0.7], [1.0, 0.0], [1.5, -0.5], [NAN, 0.5], []])
+@pytest.mark.parametrize(
+    "fractions", [[0.5, 0.4], [0.7, 0.7], [1.0, 0.0], [1.5, -0.5], [NAN, 0.5], []]
+)
 def test_bad_fractions_are_named(fractions):
     with pytest.raises(InputError, match=re.escape(f"the split fractions are {fractions};")):
         VoteTable([[1, 1]] * 10).split(fractions, seed=0)
 
 
 def test_a_split_that_leaves_a_part_empty_is_named():
-    with pytest.raises(InputError, match=re.escape("splitting 3 items by [0.95, 0.05] leaves a part empty")):
+    with pytest.raises(
+        InputError, match=re.escape("splitting 3 items by [0.95, 0.05] leaves a part empty")
+    ):
         VoteTable([[1, 1]] * 3).split([0.95, 0.05], seed=0)
 
 
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        ([[1, 1], [-1, 2], [1, 1], [0, -3]], "votes.csv has negative votes in rows 1, 3; counts must be whole numbers"),
-        ([[1, 1], [1, 1], [0.5, 2]], "votes.csv has fractional votes in row 2; counts must be whole numbers; for probabilities use"),
-        ([[NAN, 1], [1, 1], [1, NAN]], "votes.csv has votes that are not numbers in rows 0, 2; counts"),
+        (
+            [[1, 1], [-1, 2], [1, 1], [0, -3]],
+            "votes.csv has negative votes in rows 1, 3; counts must be whole numbers",
+        ),
+        (
+            [[1, 1], [1, 1], [0.5, 2]],
+            "votes.csv has fractional votes in row 2; counts must be whole numbers; for probabilities use",
+        ),
+        (
+            [[NAN, 1], [1, 1], [1, NAN]],
+            "votes.csv has votes that are not numbers in rows 0, 2; counts",
+        ),
         ([[1, 1], [1, INF]], "votes.csv has votes that are not numbers in row 1; counts"),
         ([[1, 1], [1, -INF]], "votes.csv has votes that are not numbers in row 1; counts"),
-        ([[0, 0], [1, 1], [0, 0], [0, 0], [0, 0]], "votes.csv has no votes at all in rows 0, 2, 3 and 1 more; every item needs"),
+        (
+            [[0, 0], [1, 1], [0, 0], [0, 0], [0, 0]],
+            "votes.csv has no votes at all in rows 0, 2, 3 and 1 more; every item needs",
+        ),
         ([[1, 1], [2**31, 0]], "votes.csv has more than 2,147,483,647 votes in row 1"),
         ([[1, 1], [2**62, 2**62]], "votes.csv has more than 2,147,483,647 votes in row 1"),
-        ([1, 2, 3], "votes.csv has shape [3]; votes must be a table of at least one item and two classes"),
-        ([[1], [2]], "votes.csv has shape [2, 1]; votes must be a table of at least one item and two classes"),
+        (
+            [1, 2, 3],
+            "votes.csv has shape [3]; votes must be a table of at least one item and two classes",
+        ),
+        (
+            [[1], [2]],
+            "votes.csv has shape [2, 1]; votes must be a table of at least one item and two classes",
+        ),
         ([[[1, 2]]], "votes.csv has shape [1, 1, 2]; votes must be a table"),
         (np.zeros((0, 3)), "votes.csv has shape [0, 3]; votes must be a table"),
         ([["1", "2"]], "votes.csv holds <U1 values; votes must be numbers"),
         ([[None, 1]], "votes.csv holds object values; votes must be numbers"),
         ([[1j, 1]], "votes.csv holds complex128 values; votes must be numbers"),
-        ([[1, 2], [1, 2, 3]], "votes.csv has rows of different lengths; every row needs one number per class"),
+        (
+            [[1, 2], [1, 2, 3]],
+            "votes.csv has rows of different lengths; every row needs one number per class",
+        ),
     ],
 )
 def test_bad_counts_are_named(counts, message):
@@ -210,16 +269,37 @@ def test_bad_counts_are_named(counts, message):
 @pytest.mark.parametrize(
     ("probs", "message"),
     [
-        ([[0.5, 0.5], [0.5, 0.4], [0.6, 0.6]], "probs.csv has probabilities that do not sum to 1 in rows 1, 2; every row must sum to 1"),
-        ([[0.5, 0.5], [0.0, 0.0]], "probs.csv has probabilities that do not sum to 1 in row 1; every row must sum to 1"),
-        ([[1.5, -0.5], [0.5, 0.5], [-0.1, 1.0]], "probs.csv has probabilities outside 0 to 1 in rows 0, 2; they must lie between"),
-        ([[3, 1], [0, 4]], "probs.csv has probabilities outside 0 to 1 in rows 0, 1; they must lie between"),
-        ([[0.5, 0.5], [NAN, 1.0]], "probs.csv has probabilities that are not numbers in row 1; they must lie between"),
-        ([[INF, 0.0]], "probs.csv has probabilities that are not numbers in row 0; they must lie between"),
+        (
+            [[0.5, 0.5], [0.5, 0.4], [0.6, 0.6]],
+            "probs.csv has probabilities that do not sum to 1 in rows 1, 2; every row must sum to 1",
+        ),
+        (
+            [[0.5, 0.5], [0.0, 0.0]],
+            "probs.csv has probabilities that do not sum to 1 in row 1; every row must sum to 1",
+        ),
+        (
+            [[1.5, -0.5], [0.5, 0.5], [-0.1, 1.0]],
+            "probs.csv has probabilities outside 0 to 1 in rows 0, 2; they must lie between",
+        ),
+        (
+            [[3, 1], [0, 4]],
+            "probs.csv has probabilities outside 0 to 1 in rows 0, 1; they must lie between",
+        ),
+        (
+            [[0.5, 0.5], [NAN, 1.0]],
+            "probs.csv has probabilities that are not numbers in row 1; they must lie between",
+        ),
+        (
+            [[INF, 0.0]],
+            "probs.csv has probabilities that are not numbers in row 0; they must lie between",
+        ),
         ([0.5, 0.5], "probs.csv has shape [2]; probabilities must be a table"),
         ([[1.0]], "probs.csv has shape [1, 1]; probabilities must be a table"),
         ([["a", "b"]], "probs.csv holds <U1 values; probabilities must be numbers"),
-        ([[0.5, 0.5], [1.0]], "probs.csv has rows of different lengths; every row needs one number per class"),
+        (
+            [[0.5, 0.5], [1.0]],
+            "probs.csv has rows of different lengths; every row needs one number per class",
+        ),
     ],
 )
 def test_bad_probabilities_are_named(probs, message):
@@ -250,10 +330,14 @@ def test_cifar10h_is_the_published_table(real_data):
     assert votes.counts.shape == (10_000, 10)
     assert (votes.counts.sum(1).min(), votes.counts.sum(1).max()) == (47, 63)
     assert round(votes.unanimous.mean(), 3) == 0.439
-    np.testing.assert_array_equal(votes.probs, np.load(real_data / "cifar-10h" / "cifar10h-probs.npy"))
+    np.testing.assert_array_equal(
+        votes.probs, np.load(real_data / "cifar-10h" / "cifar10h-probs.npy")
+    )
 
 
 def test_cifar10h_majority_agrees_with_the_cifar10_labels(real_data):
     votes = VoteTable(np.load(real_data / "cifar-10h" / "cifar10h-counts.npy"))
-    labels = np.fromfile(real_data / "cifar-10-batches-bin" / "test_batch.bin", dtype=np.uint8).reshape(10_000, 3073)[:, 0]
+    labels = np.fromfile(
+        real_data / "cifar-10-batches-bin" / "test_batch.bin", dtype=np.uint8
+    ).reshape(10_000, 3073)[:, 0]
     assert (votes.majority == labels).mean() == pytest.approx(0.9921, abs=1e-12)

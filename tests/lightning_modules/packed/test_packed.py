@@ -10,7 +10,15 @@ from lightning.pytorch.callbacks import EarlyStopping as LightningEarlyStopping
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from callbacks import TrainingDynamics
-from datamodules import Digits, LabelSmoothing, MajorityVote, Mixup, Multipass, SoftLabels, StochasticLabelSampling
+from datamodules import (
+    Digits,
+    LabelSmoothing,
+    MajorityVote,
+    Mixup,
+    Multipass,
+    SoftLabels,
+    StochasticLabelSampling,
+)
 from lightning_modules import AnnotatorClassifier, CosineToEnd
 from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, ResNet18, SimpleFFN
 from lightning_modules.packed.pack_member import EarlyStopping, Member
@@ -20,7 +28,12 @@ from lightning_modules.packed.stacked_linear import Span
 from metrics import functional
 
 SHAPE = (1, 8, 8)
-QUIET: dict[str, Any] = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+QUIET: dict[str, Any] = {
+    "logger": False,
+    "enable_checkpointing": False,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+}
 
 
 def data_of(seed: int, delivery=None) -> Digits:
@@ -52,8 +65,13 @@ MIXUP_SPECS = [  # each blends inputs of its own, amid members that share theirs
     (3, Mixup(Multipass(), alpha=0.4), adam(1e-3)),
     (3, Mixup(Multipass(), alpha=0.8), adam(1e-3)),
 ]
-ADAMW_SPECS = [(0, SoftLabels(), {"optimizer": partial(torch.optim.AdamW, lr=lr, weight_decay=0.1)}) for lr in (1e-3, 1e-2)]
-PLAIN_SGD_SPECS = [(0, SoftLabels(), {"optimizer": partial(torch.optim.SGD, lr=lr)}) for lr in (0.01, 0.03)]
+ADAMW_SPECS = [
+    (0, SoftLabels(), {"optimizer": partial(torch.optim.AdamW, lr=lr, weight_decay=0.1)})
+    for lr in (1e-3, 1e-2)
+]
+PLAIN_SGD_SPECS = [
+    (0, SoftLabels(), {"optimizer": partial(torch.optim.SGD, lr=lr)}) for lr in (0.01, 0.03)
+]
 SGD_SPECS = [
     (0, SoftLabels(), sgd(0.1)),
     (0, Multipass(), sgd(0.03, scheduler=CosineToEnd)),
@@ -61,12 +79,22 @@ SGD_SPECS = [
 ]
 
 
-def alone(seed: int, delivery, options, epochs: int, *callbacks, precision: Any = "32-true") -> tuple[AnnotatorClassifier, Trainer]:
+def alone(
+    seed: int, delivery, options, epochs: int, *callbacks, precision: Any = "32-true"
+) -> tuple[AnnotatorClassifier, Trainer]:
     classifier = AnnotatorClassifier(SHAPE, 10, seed=seed, **options)
-    trainer = Trainer(max_epochs=epochs, accelerator="cpu", callbacks=list(callbacks), precision=precision, **QUIET)
+    trainer = Trainer(
+        max_epochs=epochs,
+        accelerator="cpu",
+        callbacks=list(callbacks),
+        precision=precision,
+        **QUIET,
+    )
     data = data_of(seed, delivery)
     if precision == "64-true":
-        data.corpus.inputs = data.corpus.inputs.double()  # before they are standardised, as in the pack
+        data.corpus.inputs = (
+            data.corpus.inputs.double()
+        )  # before they are standardised, as in the pack
     trainer.fit(classifier, datamodule=data)
     return classifier, trainer
 
@@ -96,7 +124,9 @@ NETWORKS = {
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS.keys())
 @pytest.mark.parametrize(
-    "specs", [SPECS, MIXUP_SPECS, SGD_SPECS, ADAMW_SPECS, PLAIN_SGD_SPECS], ids=["Adam", "mixup", "SGD", "AdamW", "plain SGD"]
+    "specs",
+    [SPECS, MIXUP_SPECS, SGD_SPECS, ADAMW_SPECS, PLAIN_SGD_SPECS],
+    ids=["Adam", "mixup", "SGD", "AdamW", "plain SGD"],
 )
 def test_a_member_ends_with_the_weights_of_its_solo_run(network, specs):
     """In double precision: in single precision a last bit can turn a unit off, and Adam then makes a visible step of it."""
@@ -107,9 +137,15 @@ def test_a_member_ends_with_the_weights_of_its_solo_run(network, specs):
         data.corpus.inputs = data.corpus.inputs.double()
     PackedClassifier(members).fit()
     for member, (seed, delivery, options) in zip(members, specs, strict=True):
-        classifier, trainer = alone(seed, delivery, {**options, "network": network}, 3, precision="64-true")
-        assert member.history[-1]["val/soft_nll"] == pytest.approx(trainer.callback_metrics["val/soft_nll"].item(), abs=1e-7)
-        assert member.history[-1]["train/loss"] == pytest.approx(trainer.callback_metrics["train/loss"].item(), abs=1e-7)
+        classifier, trainer = alone(
+            seed, delivery, {**options, "network": network}, 3, precision="64-true"
+        )
+        assert member.history[-1]["val/soft_nll"] == pytest.approx(
+            trainer.callback_metrics["val/soft_nll"].item(), abs=1e-7
+        )
+        assert member.history[-1]["train/loss"] == pytest.approx(
+            trainer.callback_metrics["train/loss"].item(), abs=1e-7
+        )
         for name, value in classifier.state_dict().items():
             torch.testing.assert_close(member.last_state[name], value, atol=1e-7, rtol=0)
 
@@ -117,7 +153,9 @@ def test_a_member_ends_with_the_weights_of_its_solo_run(network, specs):
 @pytest.mark.parametrize("network", [SimpleFFN, LeNet])
 def test_members_stop_early_each_by_its_own_score(network):
     specs = [(0, SoftLabels(), adam(rate)) for rate in (0.0, 1e-3, 0.3)]
-    members = pack_of(specs, 6, network, early_stopping=lambda: EarlyStopping(patience=2, min_delta=1e-3))
+    members = pack_of(
+        specs, 6, network, early_stopping=lambda: EarlyStopping(patience=2, min_delta=1e-3)
+    )
     PackedClassifier(members).fit()
     for member, (seed, delivery, options) in zip(members, specs, strict=True):
         rule = LightningEarlyStopping("val/soft_nll", patience=2, min_delta=1e-3)
@@ -128,16 +166,22 @@ def test_members_stop_early_each_by_its_own_score(network):
 
 
 def test_best_weights_are_those_of_the_least_validation_score():
-    members = pack_of([(0, MajorityVote(), adam(0.03)), (0, SoftLabels(), adam(1e-3))], 8, SimpleFFN)
+    members = pack_of(
+        [(0, MajorityVote(), adam(0.03)), (0, SoftLabels(), adam(1e-3))], 8, SimpleFFN
+    )
     PackedClassifier(members).fit()
     for member in members:
         scores = [epoch["val/soft_nll"] for epoch in member.history]
         assert member.best_epoch == min(range(8), key=scores.__getitem__)
         network = member.classifier.network
-        network.load_state_dict({name.removeprefix("network."): value for name, value in member.best_state.items()})
+        network.load_state_dict(
+            {name.removeprefix("network."): value for name, value in member.best_state.items()}
+        )
         val = member.data.val_dataloader()
         probs = network(val.prepare(val.sampler.items, 0)).double().softmax(-1)
-        assert functional.soft_nll(probs, member.data.annotator_probs[val.sampler.items]).item() == pytest.approx(min(scores), abs=1e-6)
+        assert functional.soft_nll(
+            probs, member.data.annotator_probs[val.sampler.items]
+        ).item() == pytest.approx(min(scores), abs=1e-6)
 
 
 def test_shorter_runs_are_prefixes_of_longer_ones():
@@ -155,7 +199,11 @@ def test_shorter_runs_are_prefixes_of_longer_ones():
 def test_a_member_that_diverges_stops_alone():
     specs = [
         (0, SoftLabels(), sgd(0.1)),
-        (0, SoftLabels(), {"optimizer": partial(torch.optim.SGD, lr=1e30, momentum=0.9, weight_decay=1e-3)}),
+        (
+            0,
+            SoftLabels(),
+            {"optimizer": partial(torch.optim.SGD, lr=1e30, momentum=0.9, weight_decay=1e-3)},
+        ),
     ]
     members = pack_of(specs, 3, SimpleFFN)
     PackedClassifier(members).fit()
@@ -188,7 +236,9 @@ def test_which_networks_can_be_packed():
 def follow(member: Member) -> None:
     """Have a member note how far its predictions move, as TrainingDynamics would."""
     rows = member.data.rows("val")
-    member.strata = {f"val/{name}": mask[rows] for name, mask in TrainingDynamics().strata(member.data).items()}
+    member.strata = {
+        f"val/{name}": mask[rows] for name, mask in TrainingDynamics().strata(member.data).items()
+    }
 
 
 def test_predictions_move_from_epoch_to_epoch_as_alone():
@@ -198,9 +248,15 @@ def test_predictions_move_from_epoch_to_epoch_as_alone():
     PackedClassifier(members).fit()
     for member, (seed, delivery, options) in zip(members[1:], SPECS[1:], strict=True):
         _, trainer = alone(seed, delivery, {**options, "network": SimpleFFN}, 3, TrainingDynamics())
-        expected = {name: value.item() for name, value in trainer.callback_metrics.items() if name.startswith("val/js")}
+        expected = {
+            name: value.item()
+            for name, value in trainer.callback_metrics.items()
+            if name.startswith("val/js")
+        }
         assert len(expected) == 4
-        assert {name: value for name, value in member.history[-1].items() if name.startswith("val/js")} == pytest.approx(expected, abs=1e-6)
+        assert {
+            name: value for name, value in member.history[-1].items() if name.startswith("val/js")
+        } == pytest.approx(expected, abs=1e-6)
         assert not any(name.startswith("val/js") for name in member.history[0])
     assert not any(name.startswith("val/js") for row in members[0].history for name in row)
     assert members[0].before is None
@@ -209,13 +265,17 @@ def test_predictions_move_from_epoch_to_epoch_as_alone():
 @pytest.mark.parametrize("network", [SimpleFFN, LeNet])
 def test_a_pack_continues_exactly_from_its_saved_state(network, tmp_path):
     def members():
-        members = pack_of(SPECS, 6, network, early_stopping=lambda: EarlyStopping(patience=1, min_delta=0.12))
+        members = pack_of(
+            SPECS, 6, network, early_stopping=lambda: EarlyStopping(patience=1, min_delta=0.12)
+        )
         for member in members[::2]:
             follow(member)
         return members
 
     whole = members()
-    PackedClassifier(whole).fit(lambda pack: torch.save(pack.state_dict(), tmp_path / f"{pack.epoch}.pt"))
+    PackedClassifier(whole).fit(
+        lambda pack: torch.save(pack.state_dict(), tmp_path / f"{pack.epoch}.pt")
+    )
     assert len({len(member.history) for member in whole}) > 1
     for epoch in (1, 3, max(len(member.history) for member in whole)):
         resumed = members()
@@ -224,5 +284,11 @@ def test_a_pack_continues_exactly_from_its_saved_state(network, tmp_path):
         pack.fit()
         for before, after in zip(whole, resumed, strict=True):
             assert before.history == after.history
-            assert all(torch.equal(value, after.last_state[name]) for name, value in before.last_state.items())
-            assert all(torch.equal(value, after.best_state[name]) for name, value in before.best_state.items())
+            assert all(
+                torch.equal(value, after.last_state[name])
+                for name, value in before.last_state.items()
+            )
+            assert all(
+                torch.equal(value, after.best_state[name])
+                for name, value in before.best_state.items()
+            )

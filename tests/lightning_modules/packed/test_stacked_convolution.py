@@ -24,11 +24,21 @@ def layers(members: int, channels: int, out: int, kernel: int, padding: int) -> 
     return [nn.Conv2d(channels, out, kernel, padding=padding).double() for _ in range(members)]
 
 
-SIZES = [(3, 1, 6, 5, 2, 9, 7), (2, 6, 4, 5, 0, 8, 11), (1, 3, 2, 3, 1, 5, 5), (4, 2, 3, 1, 0, 3, 4), (2, 1, 1, 4, 3, 4, 4)]
+SIZES = [
+    (3, 1, 6, 5, 2, 9, 7),
+    (2, 6, 4, 5, 0, 8, 11),
+    (1, 3, 2, 3, 1, 5, 5),
+    (4, 2, 3, 1, 0, 3, 4),
+    (2, 1, 1, 4, 3, 4, 4),
+]
 
 
-@pytest.mark.parametrize(("members", "channels", "out", "kernel", "padding", "height", "width"), SIZES)
-def test_own_images_are_convolved_and_differentiated_as_by_torch(members, channels, out, kernel, padding, height, width):
+@pytest.mark.parametrize(
+    ("members", "channels", "out", "kernel", "padding", "height", "width"), SIZES
+)
+def test_own_images_are_convolved_and_differentiated_as_by_torch(
+    members, channels, out, kernel, padding, height, width
+):
     own = layers(members, channels, out, kernel, padding)
     stacked = StackedConvolution(own)
     images = drawn(members, 7, channels, height, width).requires_grad_()
@@ -41,23 +51,31 @@ def test_own_images_are_convolved_and_differentiated_as_by_torch(members, channe
     result.backward(batch_last(upstream))
     torch.testing.assert_close(mine.grad, batch_last(images.grad))
     for name in ("weight", "bias"):
-        torch.testing.assert_close(getattr(stacked, name).grad, torch.stack([getattr(layer, name).grad for layer in own]))
+        torch.testing.assert_close(
+            getattr(stacked, name).grad, torch.stack([getattr(layer, name).grad for layer in own])
+        )
 
 
-@pytest.mark.parametrize(("members", "channels", "out", "kernel", "padding", "height", "width"), SIZES)
+@pytest.mark.parametrize(
+    ("members", "channels", "out", "kernel", "padding", "height", "width"), SIZES
+)
 def test_members_of_a_span_share_images(members, channels, out, kernel, padding, height, width):
     own = layers(members + 1, channels, out, kernel, padding)
     stacked = StackedConvolution(own)
     seen = [drawn(5, channels, height, width, seed=seed) for seed in (2, 3)]
     spans = [Span(0, members), Span(members, members + 1)]
-    expected = torch.stack([layer(seen[0] if m < members else seen[1]) for m, layer in enumerate(own)])
+    expected = torch.stack(
+        [layer(seen[0] if m < members else seen[1]) for m, layer in enumerate(own)]
+    )
     upstream = drawn(*expected.shape, seed=1)
     expected.backward(upstream)
     result = stacked.first(spans, seen)
     torch.testing.assert_close(result, batch_last(expected))
     result.backward(batch_last(upstream))
     for name in ("weight", "bias"):
-        torch.testing.assert_close(getattr(stacked, name).grad, torch.stack([getattr(layer, name).grad for layer in own]))
+        torch.testing.assert_close(
+            getattr(stacked, name).grad, torch.stack([getattr(layer, name).grad for layer in own])
+        )
 
 
 @pytest.mark.parametrize("ceil_mode", [False, True])
@@ -82,7 +100,10 @@ def test_of_equal_values_one_alone_is_given_the_gradient():
     diagonal = torch.tensor([[0.0, 2.0], [2.0, 0.0]])[..., None].requires_grad_()
     pooled(diagonal, ceil_mode=False).sum().backward()
     assert diagonal.grad is not None
-    assert diagonal.grad[..., 0].tolist() == [[0, 0], [1, 0]]  # torch takes the other: of different patches that are alike to the last bit
+    assert diagonal.grad[..., 0].tolist() == [
+        [0, 0],
+        [1, 0],
+    ]  # torch takes the other: of different patches that are alike to the last bit
 
 
 def test_adding_strips_is_the_transpose_of_taking_them():
@@ -102,7 +123,9 @@ def test_a_packed_lenet_is_its_members(shape):
     members = [LeNet(shape, 5).double().to(memory_format=torch.channels_last) for _ in range(3)]
     packed = PackedNetwork(members)
     seen, spans = [drawn(4, *shape, seed=seed) for seed in (0, 1)], [Span(0, 2), Span(2, 3)]
-    expected = torch.stack([member(seen[0] if m < 2 else seen[1]) for m, member in enumerate(members)])
+    expected = torch.stack(
+        [member(seen[0] if m < 2 else seen[1]) for m, member in enumerate(members)]
+    )
     torch.testing.assert_close(packed(seen, spans), expected)
     part = packed.part(Span(1, 3))
     part([seen[0]], [Span(0, 2)]).square().sum().backward()
@@ -111,7 +134,10 @@ def test_a_packed_lenet_is_its_members(shape):
         member(seen[0]).square().sum().backward()
     for name, tensor in packed.tensors().items():
         assert not tensor.grad[0].any()  # a part writes to its own members' buffers alone
-        torch.testing.assert_close(tensor.grad[1:], torch.stack([member.get_parameter(name).grad for member in members[1:]]))
+        torch.testing.assert_close(
+            tensor.grad[1:],
+            torch.stack([member.get_parameter(name).grad for member in members[1:]]),
+        )
 
 
 class Chain(Network):
@@ -143,7 +169,9 @@ class Chain(Network):
     ids=str,
 )
 def test_what_has_no_packed_form(module):
-    assert can_be_packed(Chain(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()))
+    assert can_be_packed(
+        Chain(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+    )
     assert not can_be_packed(Chain(nn.Conv2d(1, 2, 3), module, nn.Flatten()))
 
 

@@ -11,7 +11,9 @@ from cli import main
 from studies.plan.study import Run, Study
 from tests.studies.report.test_report import DELIVERIES, METRICS, finish, make_study
 
-GRIDS = {"sweep": {"data.delivery": DELIVERIES, "data.votes_per_item": [5], "seed_everything": [0, 1]}}
+GRIDS = {
+    "sweep": {"data.delivery": DELIVERIES, "data.votes_per_item": [5], "seed_everything": [0, 1]}
+}
 
 
 @pytest.fixture
@@ -27,8 +29,15 @@ def said(study: Study, folder: Path, capsys: pytest.CaptureFixture) -> tuple[lis
     runs, copy = folder / "runs", folder / "copy"
     main(["study", "report", str(study.path), "--runs", str(runs), "--copy", str(copy)])
     first, second, *rest = capsys.readouterr().out.splitlines()
-    assert (first, second) == (f"report: {runs}/sweep-report/report.html", f"copy: {copy}/README.md")
-    return rest, (runs / "sweep-report" / "report.html").read_text(), (copy / "README.md").read_text()
+    assert (first, second) == (
+        f"report: {runs}/sweep-report/report.html",
+        f"copy: {copy}/README.md",
+    )
+    return (
+        rest,
+        (runs / "sweep-report" / "report.html").read_text(),
+        (copy / "README.md").read_text(),
+    )
 
 
 def without_result(run: Run, folder: Path) -> Path:
@@ -36,32 +45,52 @@ def without_result(run: Run, folder: Path) -> Path:
     return run.folder(folder / "runs")
 
 
-def test_where_nothing_is_left_out_nothing_is_said(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture):
+def test_where_nothing_is_left_out_nothing_is_said(
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture
+):
     lines, page, readme = said(study, tmp_path, capsys)
     assert lines == []
     assert "6 of 6 runs finished, 0 missing" in page
     assert "6 of 6 runs are finished. Versions: " in readme
 
 
-def test_runs_that_are_not_finished_are_named_with_the_cause(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture):
+def test_runs_that_are_not_finished_are_named_with_the_cause(
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture
+):
     absent, cut, begun, diverged, untested, old = study.runs()
     without_result(absent, tmp_path).rmdir()
     (cut.folder(tmp_path / "runs") / "results.json").write_text('{"metrics": {')
     (without_result(begun, tmp_path) / "fingerprint.json").write_text("{}")
-    write_training(without_result(diverged, tmp_path), TrainingRecord("diverged", 1, 2, 40, reason="its loss was nan in epoch 0"))
+    write_training(
+        without_result(diverged, tmp_path),
+        TrainingRecord("diverged", 1, 2, 40, reason="its loss was nan in epoch 0"),
+    )
     write_training(without_result(untested, tmp_path), TrainingRecord("epochs", 2, 2, 80))
     path = old.folder(tmp_path / "runs") / "results.json"
-    path.write_text(json.dumps({"metrics": json.loads(path.read_text())["metrics"]}))  # which an earlier version would write
+    path.write_text(
+        json.dumps({"metrics": json.loads(path.read_text())["metrics"]})
+    )  # which an earlier version would write
     lines, page, readme = said(study, tmp_path, capsys)
     shown = f"{absent.name} (no results), {cut.name} (damaged results.json), {begun.name} (training not ended) and 3 more"
     assert lines == [f"0 of 6 runs are finished; missing: {shown}"]
-    causes = ("no results", "damaged results.json", "training not ended", "diverged", "no results", "results.json is not of a finished run")
-    listed = "\n".join(f"{run.name}: {cause}" for run, cause in zip(study.runs(), causes, strict=True))
+    causes = (
+        "no results",
+        "damaged results.json",
+        "training not ended",
+        "diverged",
+        "no results",
+        "results.json is not of a finished run",
+    )
+    listed = "\n".join(
+        f"{run.name}: {cause}" for run, cause in zip(study.runs(), causes, strict=True)
+    )
     assert f"<summary>Missing runs (6)</summary><pre>{listed}</pre>" in page
     assert f"0 of 6 runs are finished; missing: {shown}. " in readme
 
 
-def test_runs_without_a_finite_number_are_named_too(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture):
+def test_runs_without_a_finite_number_are_named_too(
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture
+):
     """Whether it is null, NaN as earlier versions wrote it, infinite, or not there at all."""
     first, second, third, fourth, *_ = study.runs()
     changes = ({"soft_nll": None}, {"soft_nll": math.nan}, {"soft_nll": math.inf}, {})

@@ -26,18 +26,28 @@ def test_the_parts_are_those_of_a_loop_and_sum_to_the_gain_exactly(seeds: int):
     assert Fraction(shift.kept.net, seeds * 97) == gains[False]
     assert shift.all.net == shift.changed.net + shift.kept.net
     truth = annotator_probs.argmax(1)
-    assert shift.gain(shift.all) == pytest.approx((after == truth).mean() - (before == truth).mean(), abs=1e-15)
-    assert (shift.changed.items, shift.kept.items) == ((old.argmax(1) != truth).sum(), (old.argmax(1) == truth).sum())
+    assert shift.gain(shift.all) == pytest.approx(
+        (after == truth).mean() - (before == truth).mean(), abs=1e-15
+    )
+    assert (shift.changed.items, shift.kept.items) == (
+        (old.argmax(1) != truth).sum(),
+        (old.argmax(1) == truth).sum(),
+    )
 
 
 def test_labels_that_only_became_softer_explain_nothing_by_their_mode():
-    hard, soft = np.eye(3)[[0, 1, 2, 0]], [[0.6, 0.4, 0], [0.1, 0.9, 0], [0, 0.2, 0.8], [0.5, 0.5, 0]]
+    hard, soft = (
+        np.eye(3)[[0, 1, 2, 0]],
+        [[0.6, 0.4, 0], [0.1, 0.9, 0], [0, 0.2, 0.8], [0.5, 0.5, 0]],
+    )
     shift = mode_shift([0, 0, 2, 1], [0, 1, 2, 0], hard, soft, truth=[0, 1, 2, 0])
     assert (shift.changed.items, shift.gain(shift.changed), shift.gain(shift.kept)) == (0, 0.0, 0.5)
 
 
 def test_items_that_do_not_match_are_refused():
-    with pytest.raises(InputError, match=r"predictions \[1, 2\] and \[1, 2\], labels of 3 and 2 items"):
+    with pytest.raises(
+        InputError, match=r"predictions \[1, 2\] and \[1, 2\], labels of 3 and 2 items"
+    ):
         mode_shift([0, 1], [0, 1], [0, 1, 1], [0, 1], [0, 1])
     with pytest.raises(InputError, match="as many seeds"):
         mode_shift([[0, 1], [0, 1]], [0, 1], [0, 1], [0, 1], [0, 1])

@@ -18,20 +18,33 @@ def test_one_group_is_the_ratio_of_means_with_scipys_interval():
     a, b = pairs(0)
     result = relative_change([(a, b)], resamples=50_000)
     wanted = stats.bootstrap(
-        (a, b), lambda x, y, axis: 100 * (x.mean(axis) / y.mean(axis) - 1), paired=True, vectorized=True, n_resamples=50_000, rng=1
+        (a, b),
+        lambda x, y, axis: 100 * (x.mean(axis) / y.mean(axis) - 1),
+        paired=True,
+        vectorized=True,
+        n_resamples=50_000,
+        rng=1,
     ).confidence_interval
     assert result.percent == pytest.approx(100 * (a.mean() / b.mean() - 1))
-    assert (result.low, result.high) == pytest.approx((wanted.low, wanted.high), abs=0.02 * (wanted.high - wanted.low))
+    assert (result.low, result.high) == pytest.approx(
+        (wanted.low, wanted.high), abs=0.02 * (wanted.high - wanted.low)
+    )
 
 
 def test_the_average_over_groups_draws_seeds_within_each():
     (a, _), (c, _) = pairs(1), pairs(2, 7)
     result = relative_change([(a, np.full(10, 0.4)), (c, np.full(7, 0.2))], resamples=50_000)
     wanted = stats.bootstrap(
-        (a, c), lambda x, y, axis: 100 * ((x.mean(axis) / 0.4 + y.mean(axis) / 0.2) / 2 - 1), vectorized=True, n_resamples=50_000, rng=1
+        (a, c),
+        lambda x, y, axis: 100 * ((x.mean(axis) / 0.4 + y.mean(axis) / 0.2) / 2 - 1),
+        vectorized=True,
+        n_resamples=50_000,
+        rng=1,
     ).confidence_interval
     assert result.percent == pytest.approx(100 * ((a.mean() / 0.4 + c.mean() / 0.2) / 2 - 1))
-    assert (result.low, result.high) == pytest.approx((wanted.low, wanted.high), abs=0.03 * (wanted.high - wanted.low))
+    assert (result.low, result.high) == pytest.approx(
+        (wanted.low, wanted.high), abs=0.03 * (wanted.high - wanted.low)
+    )
 
 
 def test_pairs_matter():
@@ -45,7 +58,9 @@ def test_pairs_matter():
 def test_no_change_where_the_reference_is_not_above_zero():
     result = relative_change([(np.array([0.2, 0.3]), np.array([-0.1, 0.05]))])
     assert np.isnan(result).all()
-    sometimes = relative_change([(np.full(3, 0.2), np.array([-0.1, 0.2, 0.3]))])  # a resample of the first alone is negative
+    sometimes = relative_change(
+        [(np.full(3, 0.2), np.array([-0.1, 0.2, 0.3]))]
+    )  # a resample of the first alone is negative
     assert sometimes.percent == pytest.approx(50)
     assert np.isnan([sometimes.low, sometimes.high]).all()
 

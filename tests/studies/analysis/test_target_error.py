@@ -16,8 +16,19 @@ from datamodules.vote_datamodule import Corpus
 from datamodules.votes.table import VoteTable
 from studies.analysis import target_error
 from studies.analysis.collect import Record
-from studies.analysis.target_error import Gains, bin_edges, distances, gain_by_bin, item_distances, target_errors
-from studies.figures.target_error_figure import draw_target_error, target_error_caption, target_error_listings
+from studies.analysis.target_error import (
+    Gains,
+    bin_edges,
+    distances,
+    gain_by_bin,
+    item_distances,
+    target_errors,
+)
+from studies.figures.target_error_figure import (
+    draw_target_error,
+    target_error_caption,
+    target_error_listings,
+)
 from studies.report.section import ABSENT, FigureSpec, Section
 
 ITEMS, VOTES = 90, 4
@@ -41,7 +52,11 @@ class Opinions(VoteDataModule):
     def load(self) -> Corpus:
         counts = np.array([[10, 0], [7, 3], [3, 7]])[np.arange(ITEMS) % 3]
         rows = np.random.default_rng([9, self.seed]).permutation(ITEMS)
-        return Corpus(torch.zeros(ITEMS, 1), VoteTable(counts), {"train": rows[:60], "val": rows[60:75], "test": rows[75:]})
+        return Corpus(
+            torch.zeros(ITEMS, 1),
+            VoteTable(counts),
+            {"train": rows[:60], "val": rows[60:75], "test": rows[75:]},
+        )
 
 
 def data_of(seed: int, votes: int | None = VOTES) -> Opinions:
@@ -67,18 +82,34 @@ def finish(folder: Path, delivery: str, seed: int) -> Record:
     data = data_of(seed)
     share = torch.zeros(ITEMS, dtype=torch.float64)
     error = torch.from_numpy(np.nan_to_num(expected_distance(seed)))
-    share[torch.from_numpy(data.rows("train"))] = {"SoftLabels": 0 * error, "Near": error, "Far": 0.9 - error}[delivery]
+    share[torch.from_numpy(data.rows("train"))] = {
+        "SoftLabels": 0 * error,
+        "Near": error,
+        "Far": 0.9 - error,
+    }[delivery]
     probs = 0.5 + share[:, None] * (data.annotator_probs.double() - 0.5)
     own = folder / f"{delivery}-{seed}"
     write_predictions(own, probs, data.annotator_probs, torch.arange(ITEMS), data.corpus.splits)  # pyright: ignore
-    config = {"seed": seed, "data": {"class_path": f"{__name__}.Opinions", "init_args": {"seed": seed, "votes_per_item": VOTES}}}
-    return Record(own.name, own, {"delivery": delivery, "votes": VOTES, "seed": seed}, {}, {}, config)
+    config = {
+        "seed": seed,
+        "data": {
+            "class_path": f"{__name__}.Opinions",
+            "init_args": {"seed": seed, "votes_per_item": VOTES},
+        },
+    }
+    return Record(
+        own.name, own, {"delivery": delivery, "votes": VOTES, "seed": seed}, {}, {}, config
+    )
 
 
 @pytest.fixture
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
     monkeypatch.setattr(target_error, "build_data", lambda config: data_of(config["seed"]))
-    return [finish(tmp_path, delivery, seed) for delivery in SPEC.levels["delivery"] for seed in (0, 1, 2)]
+    return [
+        finish(tmp_path, delivery, seed)
+        for delivery in SPEC.levels["delivery"]
+        for seed in (0, 1, 2)
+    ]
 
 
 @pytest.mark.parametrize("kind", ["js", "l1"])
@@ -89,9 +120,13 @@ def test_the_distance_is_of_the_very_targets_that_soft_labels_trained_on(records
         trained_on = data.bound.targets(0).numpy()
         sparse, full = sparse_and_full(seed)
         np.testing.assert_allclose(trained_on, sparse, atol=1e-7)
-        np.testing.assert_allclose(full, data.annotator_probs[torch.from_numpy(data.rows("train"))], atol=1e-7)
+        np.testing.assert_allclose(
+            full, data.annotator_probs[torch.from_numpy(data.rows("train"))], atol=1e-7
+        )
         gains = result.cells["Near", ABSENT][seed,]
-        np.testing.assert_allclose(gains.distance, np.nan_to_num(expected_distance(seed, kind)), atol=1e-6)
+        np.testing.assert_allclose(
+            gains.distance, np.nan_to_num(expected_distance(seed, kind)), atol=1e-6
+        )
 
 
 def test_gains_are_of_the_same_item_whatever_the_order_of_rows(records):
@@ -101,7 +136,9 @@ def test_gains_are_of_the_same_item_whatever_the_order_of_rows(records):
         share = np.nan_to_num(expected_distance(seed))[:, None]
         for method, closer in (("Near", share), ("Far", 0.9 - share)):
             nll = -(full * np.log(0.5 + closer * (full - 0.5))).sum(1)
-            np.testing.assert_allclose(result.cells[method, ABSENT][seed,].gain, np.log(2) - nll, atol=1e-6)
+            np.testing.assert_allclose(
+                result.cells[method, ABSENT][seed,].gain, np.log(2) - nll, atol=1e-6
+            )
 
 
 def test_correlations_have_the_sign_and_size_of_scipys(records):
@@ -115,7 +152,9 @@ def test_correlations_have_the_sign_and_size_of_scipys(records):
     assert {len(gains.gain) for seeds in split.cells.values() for gains in seeds.values()} == {
         int((sparse_and_full(seed)[1].max(1) < 1).sum()) for seed in (0, 1, 2)
     }
-    assert list(split.spearman("Near").values()) == pytest.approx([1, 1, 1])  # items of one entropy: the gain depends on the error alone
+    assert list(split.spearman("Near").values()) == pytest.approx(
+        [1, 1, 1]
+    )  # items of one entropy: the gain depends on the error alone
     assert list(split.spearman("Far").values()) == pytest.approx([-1, -1, -1])
 
 
@@ -126,11 +165,18 @@ def test_bins_hold_every_item_and_their_means_are_those_of_numpy(records):
     assert sum(b.items for b in bins) == 3 * 60
     pooled = [result.cells["Near", ABSENT][seed,] for seed in (0, 1, 2)]
     for b in bins:
-        inside = [(g.distance > b.low) & (g.distance <= b.high) if b.high else g.distance < 1e-6 for g in pooled]
+        inside = [
+            (g.distance > b.low) & (g.distance <= b.high) if b.high else g.distance < 1e-6
+            for g in pooled
+        ]
         means = [g.gain[chosen].mean() for g, chosen in zip(pooled, inside, strict=True)]
         assert b.gain == pytest.approx(np.mean(means))
         assert b.gain_low <= b.gain <= b.gain_high
-        assert b.distance == pytest.approx(np.concatenate([g.distance[chosen] for g, chosen in zip(pooled, inside, strict=True)]).mean())
+        assert b.distance == pytest.approx(
+            np.concatenate(
+                [g.distance[chosen] for g, chosen in zip(pooled, inside, strict=True)]
+            ).mean()
+        )
         assert b.seeds == 3
 
 
@@ -149,12 +195,21 @@ def test_bins_of_equal_mass_and_no_bin_that_some_seed_lacks():
 def test_distances_are_those_of_scipy():
     rng = np.random.default_rng(0)
     p, q = rng.dirichlet(np.ones(4), 30), rng.dirichlet(np.full(4, 0.2), 30)
-    np.testing.assert_allclose(distances(torch.from_numpy(p), torch.from_numpy(q), "js"), jensenshannon(p, q, axis=1), atol=1e-12)
-    np.testing.assert_allclose(distances(torch.from_numpy(p), torch.from_numpy(q), "l1"), np.abs(p - q).sum(1), atol=1e-12)
+    np.testing.assert_allclose(
+        distances(torch.from_numpy(p), torch.from_numpy(q), "js"),
+        jensenshannon(p, q, axis=1),
+        atol=1e-12,
+    )
+    np.testing.assert_allclose(
+        distances(torch.from_numpy(p), torch.from_numpy(q), "l1"), np.abs(p - q).sum(1), atol=1e-12
+    )
 
 
 def test_figure_caption_and_tables_say_the_same(records):
-    result, section = target_errors(SPEC, records, ["seed"]), Section([], [], labels={"Near": "near by"})
+    result, section = (
+        target_errors(SPEC, records, ["seed"]),
+        Section([], [], labels={"Near": "near by"}),
+    )
     figure = draw_target_error(SPEC, result, section)
     (axes,) = figure.axes
     lines = {line.get_label(): line for line in axes.get_lines()}
@@ -170,13 +225,18 @@ def test_figure_caption_and_tables_say_the_same(records):
     correlations, points = target_error_listings(SPEC, result, section, [])
     assert [row["delivery"] for row in correlations.rows] == ["near by", "Far"]
     assert correlations.rows[0]["mean"] == pytest.approx(np.mean(values))
-    assert [row["gain"] for row in points.rows if row["delivery"] == "Far"] == [b.gain for b in bins["Far"]]
+    assert [row["gain"] for row in points.rows if row["delivery"] == "Far"] == [
+        b.gain for b in bins["Far"]
+    ]
 
 
 def test_what_is_absent_is_said(records, tmp_path):
     assert target_errors(SPEC, [], ["seed"]).note == "none of its runs is finished"
     only_hard = [record for record in records if record.factors["delivery"] != "SoftLabels"]
-    assert "no seed has predictions of both SoftLabels" in target_errors(SPEC, only_hard, ["seed"]).note
+    assert (
+        "no seed has predictions of both SoftLabels"
+        in target_errors(SPEC, only_hard, ["seed"]).note
+    )
     some = [record for record in records if record.run != "SoftLabels-1"]
     result = target_errors(SPEC, some, ["seed"])
     assert set(result.cells["Near", ABSENT]) == {(0,), (2,)}

@@ -11,11 +11,20 @@ from studies.analysis.collect import Record
 from studies.figures.history_figure import curve_of, draw_history
 from studies.report.section import FigureSpec, Section
 
-SPEC = FigureSpec("h", "History", kind="history", metric="val/soft_nll", lines="delivery", levels={"delivery": ["a", "b", "c"]})
+SPEC = FigureSpec(
+    "h",
+    "History",
+    kind="history",
+    metric="val/soft_nll",
+    lines="delivery",
+    levels={"delivery": ["a", "b", "c"]},
+)
 SECTION = Section([], [], labels={"a": "first"})
 
 
-def run(folder: Path, delivery: str, seed: int, scores: list[float], column: str = "val/soft_nll") -> Record:
+def run(
+    folder: Path, delivery: str, seed: int, scores: list[float], column: str = "val/soft_nll"
+) -> Record:
     own = folder / f"{delivery}{seed}"
     own.mkdir()
     rows = [{"epoch": epoch, "lr": 0.1, column: score} for epoch, score in enumerate(scores)]
@@ -42,10 +51,17 @@ def test_means_are_over_the_runs_that_reached_an_epoch(tmp_path):
 
 
 def test_best_epochs_are_marked_on_the_mean_curve(tmp_path):
-    records = [run(tmp_path, "a", 0, [1.0, 0.5, 0.49, 0.6, 0.7]), run(tmp_path, "a", 1, [1.0, 0.8, 0.6, 0.51, 0.5])]
+    records = [
+        run(tmp_path, "a", 0, [1.0, 0.5, 0.49, 0.6, 0.7]),
+        run(tmp_path, "a", 1, [1.0, 0.8, 0.6, 0.51, 0.5]),
+    ]
     figure, message = draw_history(SPEC, records, SECTION)
     assert figure is not None
-    marks = {line.get_marker(): line for line in figure.axes[0].get_lines() if line.get_marker() not in ("", "None")}
+    marks = {
+        line.get_marker(): line
+        for line in figure.axes[0].get_lines()
+        if line.get_marker() not in ("", "None")
+    }
     assert marks["*"].get_xdata() == pytest.approx([3.0])  # of epochs 2 and 4
     assert marks["o"].get_xdata() == pytest.approx([2.0])  # of epochs 1 and 3
     assert marks["*"].get_ydata() == pytest.approx([(0.6 + 0.51) / 2])
@@ -53,7 +69,9 @@ def test_best_epochs_are_marked_on_the_mean_curve(tmp_path):
 
 
 def test_other_columns_have_no_marks_and_their_own_names(tmp_path):
-    spec = FigureSpec("h", kind="history", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]})
+    spec = FigureSpec(
+        "h", kind="history", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]}
+    )
     records = [run(tmp_path, "a", seed, [0.1, 0.01, 0.001], "val/js_hlv") for seed in (0, 1)]
     figure, message = draw_history(spec, records, SECTION)
     assert figure is not None
@@ -76,18 +94,29 @@ def test_high_first_epochs_are_cut_off_and_it_is_said(tmp_path):
 def test_a_column_that_no_run_has_is_not_drawn_and_the_others_are_named(tmp_path):
     figure, message = draw_history(SPEC, [run(tmp_path, "a", 0, [1.0], "val/kl")], SECTION)
     assert figure is None
-    assert message == ["Not drawn: no finished run's history.json has the column val/soft_nll; they have lr, val/kl."]
+    assert message == [
+        "Not drawn: no finished run's history.json has the column val/soft_nll; they have lr, val/kl."
+    ]
 
 
 def test_spread_is_the_sample_sd():
     histories = [[{"epoch": 0, "x": value}] for value in (1.0, 2.0, 4.0)]
     epochs, mean, low, high = curve_of(histories, "x")
-    assert (epochs.tolist(), mean[0], (high - low)[0] / 2) == ([0], pytest.approx(7 / 3), pytest.approx(np.std([1, 2, 4], ddof=1)))
+    assert (epochs.tolist(), mean[0], (high - low)[0] / 2) == (
+        [0],
+        pytest.approx(7 / 3),
+        pytest.approx(np.std([1, 2, 4], ddof=1)),
+    )
 
 
 def test_on_a_logarithmic_axis_bands_are_the_range_of_seeds_and_nothing_is_cut_off(tmp_path):
-    spec = FigureSpec("h", kind="history", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]})
-    records = [run(tmp_path, "a", seed, [5.0, first, *[0.001] * 20], "val/js_hlv") for seed, first in enumerate((1e-4, 1e-4, 1e-1))]
+    spec = FigureSpec(
+        "h", kind="history", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]}
+    )
+    records = [
+        run(tmp_path, "a", seed, [5.0, first, *[0.001] * 20], "val/js_hlv")
+        for seed, first in enumerate((1e-4, 1e-4, 1e-1))
+    ]
     figure, message = draw_history(spec, records, SECTION)
     assert figure is not None
     (band,) = figure.axes[0].collections
@@ -102,19 +131,46 @@ def test_panels_are_levels_of_another_factor_and_columns_are_rows_of_panels(tmp_
     records = []
     for dataset, base in (("x", 1.0), ("y", 10.0)):
         (tmp_path / dataset).mkdir()
-        for record in (run(tmp_path / dataset, "a", 0, [base, base / 2]), run(tmp_path / dataset, "b", 0, [base, base / 4], "train/kl")):
+        for record in (
+            run(tmp_path / dataset, "a", 0, [base, base / 2]),
+            run(tmp_path / dataset, "b", 0, [base, base / 4], "train/kl"),
+        ):
             records.append(replace(record, factors={**record.factors, "dataset": dataset}))
-    spec = replace(SPEC, metric=["val/soft_nll", "train/kl"], panels="dataset", levels={"delivery": ["a", "b"], "dataset": ["x", "y"]})
-    figure, message = draw_history(spec, records, Section([], [], labels={"a": "first", "x": "the x"}))
+    spec = replace(
+        SPEC,
+        metric=["val/soft_nll", "train/kl"],
+        panels="dataset",
+        levels={"delivery": ["a", "b"], "dataset": ["x", "y"]},
+    )
+    figure, message = draw_history(
+        spec, records, Section([], [], labels={"a": "first", "x": "the x"})
+    )
     assert figure is not None
     drawn = [
-        [(line.get_label(), np.asarray(line.get_ydata()).tolist()) for line in axes.get_lines() if line.get_marker() == ""]
+        [
+            (line.get_label(), np.asarray(line.get_ydata()).tolist())
+            for line in axes.get_lines()
+            if line.get_marker() == ""
+        ]
         for axes in figure.axes
     ]
-    assert drawn == [[("first", [1.0, 0.5])], [("first", [10.0, 5.0])], [("b", [1.0, 0.25])], [("b", [10.0, 2.5])]]
+    assert drawn == [
+        [("first", [1.0, 0.5])],
+        [("first", [10.0, 5.0])],
+        [("b", [1.0, 0.25])],
+        [("b", [10.0, 2.5])],
+    ]
     assert [axes.get_title() for axes in figure.axes] == ["the x", "y"] * 2
-    assert [axes.get_ylabel().split(" ")[0] for axes in figure.axes] == ["Validation", "", "Training", ""]  # once for each row
-    assert figure.axes[0].get_subplotspec().rowspan.start < figure.axes[2].get_subplotspec().rowspan.start  # pyright: ignore
+    assert [axes.get_ylabel().split(" ")[0] for axes in figure.axes] == [
+        "Validation",
+        "",
+        "Training",
+        "",
+    ]  # once for each row
+    assert (
+        figure.axes[0].get_subplotspec().rowspan.start
+        < figure.axes[2].get_subplotspec().rowspan.start
+    )  # pyright: ignore
     text = " ".join(message)
     assert "the x, val/soft_nll: Nothing to draw yet for b." in text
     assert "the x, val/soft_nll: first 1.0 and 1.0; y, val/soft_nll: first 1.0 and 1.0." in text
@@ -130,5 +186,8 @@ def test_several_columns_are_panels_of_their_own(tmp_path):
     spec = replace(SPEC, metric=["val/loss", "test/kl"], levels={"delivery": ["a"]})
     figure, _ = draw_history(spec, [record], SECTION)
     assert figure is not None
-    assert [axes.get_ylabel().replace("\n", " ") for axes in figure.axes] == ["Validation loss (nats)", "Test KL to annotators (nats)"]
+    assert [axes.get_ylabel().replace("\n", " ") for axes in figure.axes] == [
+        "Validation loss (nats)",
+        "Test KL to annotators (nats)",
+    ]
     assert np.asarray(figure.axes[0].get_lines()[0].get_ydata()).tolist() == [1.0, 2.0]

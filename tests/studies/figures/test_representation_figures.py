@@ -10,7 +10,9 @@ from studies.figures.representation_figures import draw_barriers, draw_similarit
 
 
 def drawn(values: list[PairValue], lines: list[PairLine]) -> Comparison:
-    return Comparison("Digits", True, "LeNet", None, "data.delivery", ["a", "b"], 100, 0.9, values, lines, [])
+    return Comparison(
+        "Digits", True, "LeNet", None, "data.delivery", ["a", "b"], 100, 0.9, values, lines, []
+    )
 
 
 def test_the_barrier_figure_shows_every_seed_and_the_mean_barriers():
@@ -31,12 +33,19 @@ def test_the_barrier_figure_shows_every_seed_and_the_mean_barriers():
 
 
 def test_the_similarity_figure_shows_every_pair_and_the_means():
-    values = [PairValue("cka", ("a", "a"), (0, seed), 0.5 + seed / 10, 40 + seed) for seed in (1, 2, 3)]
-    values += [PairValue("cka", ("a", "b"), (0, 0), 0.9, 90), PairValue("cka", ("b", "b"), (0, 1), math.nan, 40)]
+    values = [
+        PairValue("cka", ("a", "a"), (0, seed), 0.5 + seed / 10, 40 + seed) for seed in (1, 2, 3)
+    ]
+    values += [
+        PairValue("cka", ("a", "b"), (0, 0), 0.9, 90),
+        PairValue("cka", ("b", "b"), (0, 1), math.nan, 40),
+    ]
     figure = draw_similarities(drawn(values, []), "cka")
     (axes,) = figure.axes
     names = [text.get_text() for text in axes.get_yticklabels()]
-    assert names == ["within a\n3 pairs, 41 to 43 items", "a and b, one seed\n1 pair, 90 items"], "what is undefined is not drawn"
+    assert names == ["within a\n3 pairs, 41 to 43 items", "a and b, one seed\n1 pair, 90 items"], (
+        "what is undefined is not drawn"
+    )
     np.testing.assert_allclose(axes.collections[0].get_offsets()[:, 0], [0.6, 0.7, 0.8])
     assert [text.get_text() for text in axes.texts] == ["0.700", "0.900"]
     assert draw_similarities(drawn(values, []), "grad_cam") is None

@@ -17,13 +17,18 @@ from tests.studies.launch.test_launch import command, results, write_study
 from tests.studies.plan.test_packing import run
 from tests.waiting import HANGS
 
-DIVERGED = TrainingRecord("diverged", epochs=2, planned_epochs=30, steps=None, reason="its loss was nan in epoch 1")
+DIVERGED = TrainingRecord(
+    "diverged", epochs=2, planned_epochs=30, steps=None, reason="its loss was nan in epoch 1"
+)
 
 
 @pytest.fixture(scope="module")
 def runs() -> list[Run]:
     """Four that can be packed, and one that cannot."""
-    return [*(run("--seed_everything", str(seed)) for seed in range(4)), run("--model.network", "ResNet18")]
+    return [
+        *(run("--seed_everything", str(seed)) for seed in range(4)),
+        run("--model.network", "ResNet18"),
+    ]
 
 
 def begin(folder: Path, *jobs: Job, threads: int = 1) -> None:
@@ -51,7 +56,9 @@ def test_a_pack_with_a_saved_state_keeps_its_members_and_threads(runs: list[Run]
     assert '"threads": 1,' in path.read_text()
 
 
-def test_a_pack_of_which_a_run_has_ended_and_a_run_alone_with_a_checkpoint_go_on_too(runs: list[Run], tmp_path: Path):
+def test_a_pack_of_which_a_run_has_ended_and_a_run_alone_with_a_checkpoint_go_on_too(
+    runs: list[Run], tmp_path: Path
+):
     whole, alone = jobs_of(runs, processes=1)
     begin(tmp_path, whole, alone)
     write_training(whole.runs[2].folder(tmp_path), DIVERGED)
@@ -95,19 +102,39 @@ def test_of_two_packs_that_share_runs_the_one_with_a_state_goes_on(runs: list[Ru
 
 
 @pytest.mark.long
-def test_a_study_killed_under_two_processes_and_continued_with_one_ends_with_the_same_bits(tmp_path: Path):
+def test_a_study_killed_under_two_processes_and_continued_with_one_ends_with_the_same_bits(
+    tmp_path: Path,
+):
     path, killed, whole = write_study(tmp_path), tmp_path / "killed", tmp_path / "whole"
     study = Study.load(str(path))
-    subprocess.run([*command(path, whole), "--processes", "2"], check=True, timeout=HANGS, capture_output=True)
+    subprocess.run(
+        [*command(path, whole), "--processes", "2"], check=True, timeout=HANGS, capture_output=True
+    )
     jobs, place, entries = jobs_of(study.runs(), processes=2), study_folder(study, killed), []
     for job in jobs:
         file = write_job(job, place, killed, predict=False, threads=threads_of(jobs, 2))
-        entry = {"job": str(file), "folder": str(killed), "log": f"{file}.log", "moments": [(f"replaced {job.name}.pt", 1)], "ends": False}
+        entry = {
+            "job": str(file),
+            "folder": str(killed),
+            "log": f"{file}.log",
+            "moments": [(f"replaced {job.name}.pt", 1)],
+            "ends": False,
+        }
         entries.append(entry)
     assert carry_out(tmp_path, *entries) == [["checkpoint"], ["checkpoint"]]
-    again = subprocess.run([*command(path, killed), "--processes", "1"], check=True, timeout=HANGS, capture_output=True, text=True)
+    again = subprocess.run(
+        [*command(path, killed), "--processes", "1"],
+        check=True,
+        timeout=HANGS,
+        capture_output=True,
+        text=True,
+    )
     assert "8 of 8 runs are done" in again.stdout
-    assert {file.stem for file in place.glob("pack-*.json")} == {job.name for job in jobs}, "they were cut anew"
+    assert {file.stem for file in place.glob("pack-*.json")} == {job.name for job in jobs}, (
+        "they were cut anew"
+    )
     for job in jobs:
-        assert [line.split()[0] for line in (place / f"{job.name}.states").read_text().splitlines()] == ["1"], "before it was killed"
+        assert [
+            line.split()[0] for line in (place / f"{job.name}.states").read_text().splitlines()
+        ] == ["1"], "before it was killed"
     assert results(killed) == results(whole)

@@ -29,7 +29,9 @@ def server():
     server.kill()
 
 
-def test_jobs_end_each_for_itself_and_when_their_server_is_killed_another_takes_its_place(server: JobServer, tmp_path: Path):
+def test_jobs_end_each_for_itself_and_when_their_server_is_killed_another_takes_its_place(
+    server: JobServer, tmp_path: Path
+):
     """One test of both, because importing everything takes a server long."""
     jobs = [tmp_path / f"job {n}.json" for n in range(3)]
     for job in jobs:

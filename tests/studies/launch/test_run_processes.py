@@ -31,9 +31,18 @@ def test_a_study_of_runs_on_two_devices(tmp_path: Path):
     for devices in (1, 2):
         folder = tmp_path / str(devices)
         folder.mkdir()
-        options = {"trainer.max_epochs": 2, "model.network": "LeNet", "trainer.accelerator": "cpu", "trainer.devices": devices}
-        study = write_study(folder, grids={"main": {"seed_everything": [0]}}, options=options, predict=True)
-        process = start(["study", "run", str(study), "--runs", str(folder / "runs"), "--processes", "1"])
+        options = {
+            "trainer.max_epochs": 2,
+            "model.network": "LeNet",
+            "trainer.accelerator": "cpu",
+            "trainer.devices": devices,
+        }
+        study = write_study(
+            folder, grids={"main": {"seed_everything": [0]}}, options=options, predict=True
+        )
+        process = start(
+            ["study", "run", str(study), "--runs", str(folder / "runs"), "--processes", "1"]
+        )
         output, _ = process.communicate(timeout=600)
         assert process.returncode == 0, output
         (run,) = (folder / "runs").glob("digits-*")

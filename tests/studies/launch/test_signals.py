@@ -12,14 +12,21 @@ from tests import processes
 from tests.experiment.test_finished import start, wait_until
 from tests.studies.launch.test_launch import ALONE, write_study
 
-KINDS = {"packed": ({}, 12), "alone": (ALONE, 4)}  # options and epochs: so many that the signal finds the job at work
+KINDS = {
+    "packed": ({}, 12),
+    "alone": (ALONE, 4),
+}  # options and epochs: so many that the signal finds the job at work
 
 
 def words(folder: Path, kind: str) -> list[str]:
     """The command of a study of two runs below a folder of its own."""
     options, epochs = KINDS[kind]
     folder.mkdir()
-    study = write_study(folder, grids={"main": {"seed_everything": [0, 1]}}, options={"trainer.max_epochs": epochs, **options})
+    study = write_study(
+        folder,
+        grids={"main": {"seed_everything": [0, 1]}},
+        options={"trainer.max_epochs": epochs, **options},
+    )
     return ["study", "run", str(study), "--runs", str(folder / "runs"), "--processes", "1"]
 
 
@@ -29,7 +36,9 @@ def finish(command: list[str]) -> None:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+def whole(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
     """A kind of study, and the runs of one that nobody touched."""
     folder = tmp_path_factory.mktemp("whole") / "study"
     finish(words(folder, request.param))
@@ -38,7 +47,13 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def at_work(kind: str, folder: Path) -> bool:
     """Whether a job has come past its first epochs, which it saves: a pack tells its share, a run alone leaves a checkpoint."""
-    return any(folder.glob("runs/.studies/small/*.progress" if kind == "packed" else "runs/*/checkpoints/last-before.ckpt"))
+    return any(
+        folder.glob(
+            "runs/.studies/small/*.progress"
+            if kind == "packed"
+            else "runs/*/checkpoints/last-before.ckpt"
+        )
+    )
 
 
 @pytest.mark.long
@@ -60,9 +75,16 @@ def test_a_signal_is_told_and_the_same_command_continues(
     if of == "job":
         assert f"ended with code 143: ended by {name} at epoch " in output
         assert f" of {KINDS[kind][1]}; the same command continues." in output
-        assert ("0 of 2 runs are done, 2 are missing" if kind == "packed" else "1 of 2 runs are done, 1 are missing") in output
+        assert (
+            "0 of 2 runs are done, 2 are missing"
+            if kind == "packed"
+            else "1 of 2 runs are done, 1 are missing"
+        ) in output
     else:
-        assert output.strip().splitlines()[-1] == f"small: ended by {name}; 0 of 2 runs are done, and the same command continues."
+        assert (
+            output.strip().splitlines()[-1]
+            == f"small: ended by {name}; 0 of 2 runs are done, and the same command continues."
+        )
     finish(command)
     for run in untouched.glob("digits-*"):
         mine, theirs = read_results(run), read_results(tmp_path / "study" / "runs" / run.name)

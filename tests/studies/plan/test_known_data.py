@@ -26,9 +26,14 @@ def write_votes(folder: Path, flipped: bool = False, blanks: bool = False) -> No
     rows = []
     for item in range(ITEMS):
         label = (item + flipped) % 3
-        rows += [f"{item},{CLASSES[vote]}" for vote in rng.choice(3, size=4, p=np.eye(3)[label] * 0.7 + 0.1)]
+        rows += [
+            f"{item},{CLASSES[vote]}"
+            for vote in rng.choice(3, size=4, p=np.eye(3)[label] * 0.7 + 0.1)
+        ]
     (folder / "votes.csv").write_text(
-        "item,label\n" + "\n".join(f'"{row.split(",")[0]}",{row.split(",")[1]}' if blanks else row for row in rows) + "\n"
+        "item,label\n"
+        + "\n".join(f'"{row.split(",")[0]}",{row.split(",")[1]}' if blanks else row for row in rows)
+        + "\n"
     )
 
 
@@ -44,7 +49,10 @@ def options(folder: Path) -> list[str]:
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
     write_votes(tmp_path)
-    np.save(tmp_path / "features.npy", np.random.default_rng(1).normal(size=(ITEMS, 5)).astype(np.float32))
+    np.save(
+        tmp_path / "features.npy",
+        np.random.default_rng(1).normal(size=(ITEMS, 5)).astype(np.float32),
+    )
     return tmp_path
 
 
@@ -55,7 +63,9 @@ def refused(capsys: pytest.CaptureFixture, command: str, words: list[str]) -> st
     return capsys.readouterr().err
 
 
-def test_changed_votes_are_refused_by_every_command_and_the_same_content_saved_again_is_not(own: Path, capsys):
+def test_changed_votes_are_refused_by_every_command_and_the_same_content_saved_again_is_not(
+    own: Path, capsys
+):
     run_dir = main(["fit", *options(own)]).run_dir
     assert run_dir.name.startswith("animals-softlabels-seed0-")
     main(["test", *options(own)])
@@ -91,13 +101,22 @@ def test_a_large_file_that_was_written_again_is_told_by_its_time(own: Path, caps
     assert noted["data"]["items"]["size"] == path.stat().st_size
     os.utime(path, (1, 1))
     message = refused(capsys, "test", options(own))
-    assert f"if it is the same file, give it its time back with: touch -d {noted['data']['items']['time']} {path}" in message
+    assert (
+        f"if it is the same file, give it its time back with: touch -d {noted['data']['items']['time']} {path}"
+        in message
+    )
     os.system(f"touch -d {noted['data']['items']['time']} {path}")
     main(["test", *options(own)])
 
 
 def test_runs_of_two_datas_under_one_name_make_no_report(tmp_path: Path):
-    noted = {"options": {}, "data": {"votes": {"source": "v.csv", "digest": "a"}, "items": {"source": "i", "digest": "b"}}}
+    noted = {
+        "options": {},
+        "data": {
+            "votes": {"source": "v.csv", "digest": "a"},
+            "items": {"source": "i", "digest": "b"},
+        },
+    }
     config = {"data": {"class_path": "datamodules.Digits", "init_args": {"seed": 0}}}
     folders = []
     for number, digest in enumerate(("a", "a", "c")):
@@ -106,17 +125,37 @@ def test_runs_of_two_datas_under_one_name_make_no_report(tmp_path: Path):
         folders[-1].mkdir()
         (folders[-1] / "fingerprint.json").write_text(json.dumps(noted))
     check_data((config, folder) for folder in folders[:2])
-    with pytest.raises(InputError, match=r"2 has results of other data: the votes in v.csv are not those"):
+    with pytest.raises(
+        InputError, match=r"2 has results of other data: the votes in v.csv are not those"
+    ):
         check_data((config, folder) for folder in folders)
 
 
 def test_a_default_that_changed_in_somebody_s_own_class_is_told(tmp_path: Path):
     data = Digits()
     data.setup()
-    know_data(tmp_path, data, {"data": {"class_path": "mine.Data", "init_args": {"padding": 4}}}, write=True)
-    know_data(tmp_path, data, {"data": {"class_path": "mine.Data", "init_args": {"padding": 4, "flip": True}}}, write=True)
-    with pytest.raises(InputError, match=r"was trained with data.padding = 4, and that is 5 by default now; set data.padding to 4"):
-        know_data(tmp_path, data, {"data": {"class_path": "mine.Data", "init_args": {"padding": 5}}}, write=True)
+    know_data(
+        tmp_path,
+        data,
+        {"data": {"class_path": "mine.Data", "init_args": {"padding": 4}}},
+        write=True,
+    )
+    know_data(
+        tmp_path,
+        data,
+        {"data": {"class_path": "mine.Data", "init_args": {"padding": 4, "flip": True}}},
+        write=True,
+    )
+    with pytest.raises(
+        InputError,
+        match=r"was trained with data.padding = 4, and that is 5 by default now; set data.padding to 4",
+    ):
+        know_data(
+            tmp_path,
+            data,
+            {"data": {"class_path": "mine.Data", "init_args": {"padding": 5}}},
+            write=True,
+        )
 
 
 def test_a_fingerprint_that_cannot_be_read_is_never_taken_for_none(tmp_path: Path):
@@ -144,22 +183,34 @@ def test_every_part_of_the_data_is_in_its_fingerprint():
     assert difference(whole, whole) is None
     other = Digits(seed=1)
     other.setup()
-    assert difference(whole, fingerprint(other)) == "the split of Digits is not the one that it was trained on"
+    assert (
+        difference(whole, fingerprint(other))
+        == "the split of Digits is not the one that it was trained on"
+    )
     assert data.corpus
     data.corpus.inputs[7] = data.corpus.inputs[8]  # pyright: ignore
-    assert difference(whole, fingerprint(data)) == "the items in the items of Digits are not those that it was trained on"
-    labels = VoteTable.from_probs(data.corpus.votes.probs[:, ::-1])
-    assert difference(fingerprint(data, labels), fingerprint(data, data.corpus.votes)) is None  # one does not know of the other's
-    assert difference(fingerprint(data, labels), fingerprint(data, VoteTable.from_probs(data.corpus.votes.probs))) == (
-        "the labels in the probability table are not those that it was trained on"
+    assert (
+        difference(whole, fingerprint(data))
+        == "the items in the items of Digits are not those that it was trained on"
     )
+    labels = VoteTable.from_probs(data.corpus.votes.probs[:, ::-1])
+    assert (
+        difference(fingerprint(data, labels), fingerprint(data, data.corpus.votes)) is None
+    )  # one does not know of the other's
+    assert difference(
+        fingerprint(data, labels), fingerprint(data, VoteTable.from_probs(data.corpus.votes.probs))
+    ) == ("the labels in the probability table are not those that it was trained on")
 
 
 def test_one_vote_more_or_one_text_moved_is_another_fingerprint():
     counts = np.random.default_rng(0).integers(0, 5, size=(50, 4)) + 1
     more = counts.copy()
     more[49, 3] += 1
-    assert digest_of_votes(VoteTable(counts)) == digest_of_votes(VoteTable(counts.tolist())) != digest_of_votes(VoteTable(more))
+    assert (
+        digest_of_votes(VoteTable(counts))
+        == digest_of_votes(VoteTable(counts.tolist()))
+        != digest_of_votes(VoteTable(more))
+    )
     assert digest_of_items(["ab", "c"]) != digest_of_items(["a", "bc"])
     assert digest_of_items(torch.zeros(3, 4)) != digest_of_items(torch.zeros(4, 3))
 
@@ -175,12 +226,22 @@ def test_blocks_of_a_large_file_tell_it_from_another(tmp_path: Path):
         changed = np.zeros_like(values)
         changed[row] = 1
         np.save(tmp_path / "b.npy", changed)
-        assert digest_of_items(MemmapInputs(memmap_array(tmp_path / "b.npy"), np.arange(3000)))["digest"] != before["digest"]
-    assert digest_of_items(MemmapInputs(memmap_array(tmp_path / "a.npy"), np.arange(2999)))["digest"] != before["digest"]
+        assert (
+            digest_of_items(MemmapInputs(memmap_array(tmp_path / "b.npy"), np.arange(3000)))[
+                "digest"
+            ]
+            != before["digest"]
+        )
+    assert (
+        digest_of_items(MemmapInputs(memmap_array(tmp_path / "a.npy"), np.arange(2999)))["digest"]
+        != before["digest"]
+    )
 
 
 def test_own_votes_name_the_files_that_could_change(own: Path):
-    data = OwnVotes(votes="votes.csv", item="item", label="label", embeddings="features.npy", root=str(own))
+    data = OwnVotes(
+        votes="votes.csv", item="item", label="label", embeddings="features.npy", root=str(own)
+    )
     assert data.files() == [own / "votes.csv", own / "features.npy"]
     assert data.items_source == str(own / "features.npy")
     assert Digits().files() == []
@@ -194,9 +255,13 @@ def test_a_changed_split_is_refused_by_every_command_and_by_studies(own: Path, c
     main(["test", *words])
     check_data([(read_config(run_dir), run_dir)])
     write_split(own, shift=1)
-    message = f"the split in {own / 'items.csv'}, column part, is not the one that it was trained on"
+    message = (
+        f"the split in {own / 'items.csv'}, column part, is not the one that it was trained on"
+    )
     assert message in refused(capsys, "test", words)
-    with pytest.raises(InputError, match=r"items.csv, column part, is not the one that it was trained on"):
+    with pytest.raises(
+        InputError, match=r"items.csv, column part, is not the one that it was trained on"
+    ):
         check_data([(read_config(run_dir), run_dir)])
 
 
@@ -209,7 +274,11 @@ def write_split(folder: Path, shift: int) -> None:
 def test_classes_that_are_called_otherwise_are_other_votes(own: Path, capsys):
     run_dir = main(["fit", *options(own)]).run_dir
     votes = own / "votes.csv"
-    votes.write_text(votes.read_text().replace("cat", "ant").replace("dog", "bee").replace("fox", "cow"))  # in the same order
-    assert f"the classes in {votes} are not those that it was trained on" in refused(capsys, "test", options(own))
+    votes.write_text(
+        votes.read_text().replace("cat", "ant").replace("dog", "bee").replace("fox", "cow")
+    )  # in the same order
+    assert f"the classes in {votes} are not those that it was trained on" in refused(
+        capsys, "test", options(own)
+    )
     with pytest.raises(InputError, match=r"the classes in .*votes.csv are not those"):
         check_data([(read_config(run_dir), run_dir)])

@@ -30,13 +30,23 @@ def run(*options: str) -> Run:
         (["--model.network", "MLPHead"], None),
         (["--model.scheduler", "CosineToEnd"], None),
         (EARLY, None),
-        (["--trainer.callbacks+=TrainingDynamics", *EARLY, "--trainer.callbacks+=GradientVariance"], None),
+        (
+            [
+                "--trainer.callbacks+=TrainingDynamics",
+                *EARLY,
+                "--trainer.callbacks+=GradientVariance",
+            ],
+            None,
+        ),
         (["--data.votes_per_item", "5"], None),
         (["--model.network", "LeNet"], None),
         (["--model.network", "ResNet18"], "ResNet18 has no packed form"),
         (["--model.optimizer", "RMSprop"], "RMSprop with these options has no packed form"),
         (["--model.optimizer.amsgrad", "true"], "Adam with these options has no packed form"),
-        (["--model.scheduler", "StepLR", "--model.scheduler.step_size", "3"], "StepLR has no packed form"),
+        (
+            ["--model.scheduler", "StepLR", "--model.scheduler.step_size", "3"],
+            "StepLR has no packed form",
+        ),
         (["--trainer.gradient_clip_val", "1.0"], "trainer.gradient_clip_val is set"),
         (["--trainer.precision", "bf16-mixed"], "trainer.precision is set"),
         (["--trainer.accelerator", "gpu"], "trainer.accelerator is set"),
@@ -44,7 +54,14 @@ def run(*options: str) -> Run:
         (["--trainer.strategy", "ddp"], "trainer.strategy is set"),
         (["--trainer.max_time", "00:01:00:00"], "trainer.max_time is set"),
         (["--model.compile", "true"], "model.compile is set"),
-        (["--trainer.callbacks+=StochasticWeightAveraging", "--trainer.callbacks.swa_lrs", "0.1"], "StochasticWeightAveraging may look"),
+        (
+            [
+                "--trainer.callbacks+=StochasticWeightAveraging",
+                "--trainer.callbacks.swa_lrs",
+                "0.1",
+            ],
+            "StochasticWeightAveraging may look",
+        ),
     ],
 )
 def test_each_run_says_why_it_cannot_be_packed(options: list[str], reason: str | None):
@@ -59,44 +76,92 @@ def test_a_network_from_elsewhere_of_the_same_name_is_not_packed():
 
 
 def test_a_packs_stopping_rule_is_found_among_probes():
-    rule = early_stopping(run("--trainer.callbacks+=TrainingDynamics", *EARLY, "--trainer.callbacks.patience", "7").config)
+    rule = early_stopping(
+        run(
+            "--trainer.callbacks+=TrainingDynamics", *EARLY, "--trainer.callbacks.patience", "7"
+        ).config
+    )
     assert rule
     assert rule.patience == 7
     assert early_stopping(run("--trainer.callbacks+=TrainingDynamics").config) is None
 
 
 def test_packs_hold_equal_shapes_and_keep_seeds_together():
-    runs = [run("--seed_everything", str(seed), "--data.delivery", name) for name in ("SoftLabels", "Multipass") for seed in range(4)]
-    runs += [run("--model.network", "DeeperFFN"), run("--model.network", "ResNet18"), run("--data.batch_size", "32")]
+    runs = [
+        run("--seed_everything", str(seed), "--data.delivery", name)
+        for name in ("SoftLabels", "Multipass")
+        for seed in range(4)
+    ]
+    runs += [
+        run("--model.network", "DeeperFFN"),
+        run("--model.network", "ResNet18"),
+        run("--data.batch_size", "32"),
+    ]
     jobs = jobs_of(runs, processes=2)
-    assert sorted(name for job in jobs for name in (r.name for r in job.runs)) == sorted(r.name for r in runs)
+    assert sorted(name for job in jobs for name in (r.name for r in job.runs)) == sorted(
+        r.name for r in runs
+    )
     packs = [job for job in jobs if job.packed]
-    assert sorted(len(job.runs) for job in packs) == [1, 1, 4, 4]  # two cores share the eight of one shape
+    assert sorted(len(job.runs) for job in packs) == [
+        1,
+        1,
+        4,
+        4,
+    ]  # two cores share the eight of one shape
     for job in packs:
         if len(job.runs) == 4:
-            assert sorted(r.config["seed_everything"] for r in job.runs) in ([0, 0, 1, 1], [2, 2, 3, 3])
-    assert [job.why for job in jobs if not job.packed] == ["ResNet18 has no packed form (BatchNorm, or layers that are no plain chain)"]
+            assert sorted(r.config["seed_everything"] for r in job.runs) in (
+                [0, 0, 1, 1],
+                [2, 2, 3, 3],
+            )
+    assert [job.why for job in jobs if not job.packed] == [
+        "ResNet18 has no packed form (BatchNorm, or layers that are no plain chain)"
+    ]
 
 
 def test_runs_that_differ_in_their_length_alone_stay_in_one_pack():
-    runs = [run("--seed_everything", str(seed), "--trainer.max_epochs", str(epochs)) for epochs in (2, 3, 4) for seed in range(3)]
+    runs = [
+        run("--seed_everything", str(seed), "--trainer.max_epochs", str(epochs))
+        for epochs in (2, 3, 4)
+        for seed in range(3)
+    ]
     jobs = jobs_of(runs, processes=2)
     assert sorted(len(job.runs) for job in jobs) == [3, 6]
-    assert all(len({r.config["seed_everything"] for r in job.runs}) == len(job.runs) / 3 for job in jobs)
+    assert all(
+        len({r.config["seed_everything"] for r in job.runs}) == len(job.runs) / 3 for job in jobs
+    )
 
 
-def test_an_exhaustive_grid_packs_by_batch_size_alone_and_reads_three_lengths_off_one_member(tmp_path: Path):
-    plateau = json.dumps({"class_path": "torch.optim.lr_scheduler.ReduceLROnPlateau", "init_args": {"factor": 0.5}})
-    stop = ["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor", "val/loss", "--trainer.callbacks+=EpochScores"]
-    deliveries = (["--data.delivery", "SoftLabels"], ["--data.delivery", "MajorityVote", "--model.monitor", "val/hard_nll"])
+def test_an_exhaustive_grid_packs_by_batch_size_alone_and_reads_three_lengths_off_one_member(
+    tmp_path: Path,
+):
+    plateau = json.dumps(
+        {"class_path": "torch.optim.lr_scheduler.ReduceLROnPlateau", "init_args": {"factor": 0.5}}
+    )
+    stop = [
+        "--trainer.callbacks+=EarlyStopping",
+        "--trainer.callbacks.monitor",
+        "val/loss",
+        "--trainer.callbacks+=EpochScores",
+    ]
+    deliveries = (
+        ["--data.delivery", "SoftLabels"],
+        ["--data.delivery", "MajorityVote", "--model.monitor", "val/hard_nll"],
+    )
     factors = [
         deliveries,
-        [["--model.optimizer.lr", lr, "--model.optimizer.weight_decay", decay] for lr, decay in (("1e-3", "0"), ("1e-4", "1e-4"))],
+        [
+            ["--model.optimizer.lr", lr, "--model.optimizer.weight_decay", decay]
+            for lr, decay in (("1e-3", "0"), ("1e-4", "1e-4"))
+        ],
         [[], ["--model.scheduler", plateau]],
         [["--data.batch_size", size] for size in ("8", "32")],
         [["--trainer.max_epochs", epochs] for epochs in ("10", "15", "20")],
     ]
-    runs = [run(*stop, *(word for words in cell for word in words)) for cell in itertools.product(*factors)]
+    runs = [
+        run(*stop, *(word for words in cell for word in words))
+        for cell in itertools.product(*factors)
+    ]
     jobs = jobs_of(runs, processes=1)
     assert [len(job.runs) for job in jobs] == [24, 24]
     for job in jobs:
@@ -105,20 +170,33 @@ def test_an_exhaustive_grid_packs_by_batch_size_alone_and_reads_three_lengths_of
         assert len(members) == 8
         assert {len(owned) for owned in owners} == {3}
         assert {member.stops for member in members} == {(10, 15, 20)}
-        assert sorted(member.classifier.monitor for member in members) == ["val/hard_nll"] * 4 + ["val/soft_nll"] * 4
-        assert {member.early_stopping.monitor for member in members if member.early_stopping} == {"val/loss"}
+        assert (
+            sorted(member.classifier.monitor for member in members)
+            == ["val/hard_nll"] * 4 + ["val/soft_nll"] * 4
+        )
+        assert {member.early_stopping.monitor for member in members if member.early_stopping} == {
+            "val/loss"
+        }
         assert {member.scored for member in members} == {("train", "test")}
 
 
-def test_a_run_that_ended_before_its_longer_twin_diverged_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_run_that_ended_before_its_longer_twin_diverged_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     whole = Member.end_epoch
 
     def diverging(self, scores, weights):
-        whole(self, {**scores, "train/loss": float("nan")} if len(self.history) == 2 else scores, weights)
+        whole(
+            self,
+            {**scores, "train/loss": float("nan")} if len(self.history) == 2 else scores,
+            weights,
+        )
 
     monkeypatch.setattr(Member, "end_epoch", diverging)
     short, long = run("--trainer.max_epochs", "2"), run("--trainer.max_epochs", "4")
-    assert list(run_pack([short, long], tmp_path, tmp_path / "pack.pt", False, lambda share: None)) == [long.name]
+    assert list(
+        run_pack([short, long], tmp_path, tmp_path / "pack.pt", False, lambda share: None)
+    ) == [long.name]
     assert read_results(short.folder(tmp_path))
     assert read_results(long.folder(tmp_path)) is None
     assert "epoch 2" in (read_failure(long.folder(tmp_path)) or "")
@@ -132,5 +210,7 @@ def test_the_cut_and_the_names_depend_on_the_study_alone():
 def test_epochs_are_prefixes_only_where_nothing_depends_on_the_total():
     short, long = run("--trainer.max_epochs", "3"), run("--trainer.max_epochs", "9")
     assert without_epochs(short.config) == without_epochs(long.config)
-    assert without_epochs(run("--trainer.max_epochs", "3", "--seed_everything", "1").config) != without_epochs(long.config)
+    assert without_epochs(
+        run("--trainer.max_epochs", "3", "--seed_everything", "1").config
+    ) != without_epochs(long.config)
     assert without_epochs(run("--model.scheduler", "CosineToEnd").config) is None

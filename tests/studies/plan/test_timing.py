@@ -20,7 +20,12 @@ ROOT = Path(__file__).parents[3]
 def study(folder: Path, **content) -> Path:
     path = folder / "study.yaml"
     grids = {"main": {"model.network": ["SimpleFFN", "LeNet"], "seed_everything": [0, 1, 2]}}
-    basis = {"name": "small", "configs": [str(ROOT / "configs/digits.yaml")], "grids": grids, "predict": True}
+    basis = {
+        "name": "small",
+        "configs": [str(ROOT / "configs/digits.yaml")],
+        "grids": grids,
+        "predict": True,
+    }
     path.write_text(yaml.safe_dump({**basis, **content}, sort_keys=False))
     return path
 
@@ -35,13 +40,19 @@ def test_one_measurement_for_each_shape_of_run(tmp_path: Path):
     assert first.evaluated == 3 * (30 * val + test + len(data.annotator_probs))
     assert first.step > 0
     assert first.product == 0  # no run looks at its Hessian
-    assert first.hours == pytest.approx((first.steps * first.step + first.evaluated * first.evaluation) / 3600)
+    assert first.hours == pytest.approx(
+        (first.steps * first.step + first.evaluated * first.evaluation) / 3600
+    )
     assert result[1].flops > first.flops
 
 
 def test_runs_of_one_shape_count_by_their_own_lengths(tmp_path: Path):
     grids = {
-        "main": {"trainer.max_epochs": [2, 200], "data.delivery": ["SoftLabels", "Multipass"], "model.optimizer.init_args.lr": [0.1, 0.2]}
+        "main": {
+            "trainer.max_epochs": [2, 200],
+            "data.delivery": ["SoftLabels", "Multipass"],
+            "model.optimizer.init_args.lr": [0.1, 0.2],
+        }
     }
     (result,) = calibrate(Study.load(study(tmp_path, grids=grids)).runs(), predict=False, steps=1)
     data = Digits()
@@ -52,10 +63,18 @@ def test_runs_of_one_shape_count_by_their_own_lengths(tmp_path: Path):
 
 def test_hessians_count_where_a_run_has_the_probe(tmp_path: Path):
     for most, items in ((None, 540), (100, 100)):
-        options = {"trainer.callbacks": [{"class_path": "HessianSpectrum", "init_args": {"most_items": most}}]}
-        (first, _) = calibrate(Study.load(study(tmp_path, options=options)).runs(), predict=False, steps=1)
+        options = {
+            "trainer.callbacks": [
+                {"class_path": "HessianSpectrum", "init_args": {"most_items": most}}
+            ]
+        }
+        (first, _) = calibrate(
+            Study.load(study(tmp_path, options=options)).runs(), predict=False, steps=1
+        )
         assert first.product > 0
-        assert first.differentiated == 3 * 60 * items // 2  # half of 60 products over the test items, or a sample of them
+        assert (
+            first.differentiated == 3 * 60 * items // 2
+        )  # half of 60 products over the test items, or a sample of them
 
 
 def test_arithmetic_of_a_layer_is_that_of_its_matrix():
@@ -77,6 +96,8 @@ def test_plan_says_what_was_measured(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_calibrating_a_run_is_a_mistake(tmp_path: Path):
-    ended = processes.run(["study", "run", study(tmp_path), "--calibrate", "--runs", tmp_path / "runs"])
+    ended = processes.run(
+        ["study", "run", study(tmp_path), "--calibrate", "--runs", tmp_path / "runs"]
+    )
     assert ended.returncode != 0
     assert ended.stderr.strip().splitlines()[-1] == "error: --calibrate is for plan, not for run."

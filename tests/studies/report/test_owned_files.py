@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from core.atomic_io import SUFFIX, remove_partial_files
 from core.errors import InputError
-from studies.report.owned_files import LIST, Owner, check_files, owned_files, replace_files, same_files
+from studies.report.owned_files import (
+    LIST,
+    Owner,
+    check_files,
+    owned_files,
+    replace_files,
+    same_files,
+)
 
 FIRST = {"tables/a.csv": b"1", "tables/b.csv": b"2", "figures/a.png": b"3", "page.html": b"first"}
 OWNER = Owner("report", "digits", "move it away")
@@ -27,7 +34,11 @@ def write(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def held(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != LIST}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != LIST
+    }
 
 
 def test_a_second_set_takes_the_place_of_the_first_and_of_nothing_else(tmp_path: Path):
@@ -44,13 +55,17 @@ def test_a_second_set_takes_the_place_of_the_first_and_of_nothing_else(tmp_path:
 def test_a_file_can_be_moved_there_instead(tmp_path: Path):
     (tmp_path / "fresh").write_bytes(b"moved")
     write(tmp_path / "out", {**FIRST, "log/run/events": tmp_path / "fresh"})  # pyright: ignore[reportArgumentType]
-    assert held(tmp_path) == {f"out/{name}": content for name, content in {**FIRST, "log/run/events": b"moved"}.items()}
+    assert held(tmp_path) == {
+        f"out/{name}": content for name, content in {**FIRST, "log/run/events": b"moved"}.items()
+    }
     write(tmp_path / "out", FIRST)
     assert held(tmp_path / "out") == FIRST
 
 
 @pytest.mark.parametrize("name", ["tables/c.csv", "tables/a.csv", "tables/b.csv"])
-def test_what_is_not_ours_or_was_changed_is_named_before_anything_is_done(tmp_path: Path, name: str):
+def test_what_is_not_ours_or_was_changed_is_named_before_anything_is_done(
+    tmp_path: Path, name: str
+):
     """One that would be new, one that would be replaced, and one that would be removed."""
     write(tmp_path, FIRST)
     (tmp_path / name).write_bytes(b"a person's")
@@ -70,14 +85,19 @@ def test_what_is_not_ours_or_was_changed_is_named_before_anything_is_done(tmp_pa
 
 def test_a_folder_or_a_link_in_a_files_place_is_named(tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("two years of work")
-    for number, (place, made) in enumerate({"page.html": "link", "tables": "link", "page.html/a": "folder", "figures": "file"}.items()):
+    for number, (place, made) in enumerate(
+        {"page.html": "link", "tables": "link", "page.html/a": "folder", "figures": "file"}.items()
+    ):
         folder = tmp_path / str(number)
         (folder / place).parent.mkdir(parents=True)
         if made == "link":
             (folder / place).symlink_to(tmp_path if place == "tables" else tmp_path / "thesis.tex")
         else:
             (folder / place).write_text("a person's")
-        with pytest.raises(InputError, match=rf"/{number}/{place.split('/')[0]} (was not written by|is not a folder that) a report"):
+        with pytest.raises(
+            InputError,
+            match=rf"/{number}/{place.split('/')[0]} (was not written by|is not a folder that) a report",
+        ):
             write(folder, FIRST)
     assert (tmp_path / "thesis.tex").read_text() == "two years of work"
     assert not list(tmp_path.rglob("*.csv"))
@@ -119,15 +139,22 @@ def test_an_empty_file_that_is_listed_is_ours(tmp_path: Path):
 )
 def test_a_list_that_is_none_of_ours_is_refused(tmp_path: Path, content: str):
     (tmp_path / LIST).write_text(content)
-    with pytest.raises(InputError, match=r"\.plurality-files\.json is not a list of files that a report wrote"):
+    with pytest.raises(
+        InputError, match=r"\.plurality-files\.json is not a list of files that a report wrote"
+    ):
         owned_files(tmp_path, OWNER)
 
 
 @pytest.mark.parametrize(("kind", "study"), [("copy", "digits"), ("report", "other")])
-def test_files_of_another_owner_are_refused_by_its_name(tmp_path: Path, kind: Literal["report", "copy"], study: str):
+def test_files_of_another_owner_are_refused_by_its_name(
+    tmp_path: Path, kind: Literal["report", "copy"], study: str
+):
     other = Owner(kind, study, "name a new folder")
     replace_files(tmp_path, FIRST, {}, other)
-    with pytest.raises(InputError, match=rf"^{tmp_path} holds a {kind} of the study {study}, as its {LIST} says; move it away\.$"):
+    with pytest.raises(
+        InputError,
+        match=rf"^{tmp_path} holds a {kind} of the study {study}, as its {LIST} says; move it away\.$",
+    ):
         write(tmp_path, SECOND)
     assert held(tmp_path) == FIRST
     assert (owned_files(tmp_path, other) or {}).keys() == FIRST.keys()
@@ -157,8 +184,15 @@ def test_no_sequence_of_reports_and_persons_loses_what_a_person_wrote(data: st.D
                 case "report":
                     chosen = data.draw(st.sets(st.sampled_from(names)))
                     try:
-                        write(folder, {name: f"report {step} {name}".encode() for name in sorted(chosen)})
-                        assert {name: content for name, content in held(folder).items() if content.startswith(b"report")}.keys() == chosen
+                        write(
+                            folder,
+                            {name: f"report {step} {name}".encode() for name in sorted(chosen)},
+                        )
+                        assert {
+                            name: content
+                            for name, content in held(folder).items()
+                            if content.startswith(b"report")
+                        }.keys() == chosen
                     except InputError:
                         assert persons.keys() & {*chosen, *(owned_files(folder, OWNER) or {})}
                 case "write":
@@ -167,7 +201,11 @@ def test_no_sequence_of_reports_and_persons_loses_what_a_person_wrote(data: st.D
                 case "delete":
                     path.unlink(missing_ok=True)
                     persons.pop(name, None)
-            assert {name: content for name, content in held(folder).items() if content.startswith(b"person")} == persons
+            assert {
+                name: content
+                for name, content in held(folder).items()
+                if content.startswith(b"person")
+            } == persons
 
 
 EVENTS = ("replace", "unlink", "fsync", "rmdir")
@@ -203,9 +241,13 @@ def test_killed_at_any_moment_it_knows_its_own_files_again(tmp_path: Path):
         process.start()
         process.join()
         code = process.exitcode
-        result = {name: content for name, content in held(folder).items() if not name.endswith(SUFFIX)}
+        result = {
+            name: content for name, content in held(folder).items() if not name.endswith(SUFFIX)
+        }
         assert result.pop("tables/mine.csv") == b"a person's"
-        assert all(content in (FIRST.get(name), SECOND.get(name)) for name, content in result.items())
+        assert all(
+            content in (FIRST.get(name), SECOND.get(name)) for name, content in result.items()
+        )
         assert result["page.html"] in (b"first", b"second")
         if result["page.html"] == b"second":
             assert result.items() >= SECOND.items()  # the page comes last

@@ -58,7 +58,13 @@ METRICS = {
     "published": "basins.table2",
 }
 FIGURES = [
-    {"name": "points", "kind": "points", "metric": "soft_nll", "rows": "data.delivery", "where": AT_5},
+    {
+        "name": "points",
+        "kind": "points",
+        "metric": "soft_nll",
+        "rows": "data.delivery",
+        "where": AT_5,
+    },
     {
         "name": "lines",
         "title": "A title that is far too long for one line of a column " * 2,
@@ -69,14 +75,32 @@ FIGURES = [
     },
     {"name": "curves", "kind": "curves", "rows": "data.delivery", "where": AT_5},
 ]
-HISTORY = {"name": "history", "kind": "history", "metric": "val/soft_nll", "lines": "data.delivery", "where": AT_5}
-ERROR = {"name": "gap", "kind": "target_error", "rows": "data.delivery", "reference": "SoftLabels", "panels": "data.votes_per_item"}
+HISTORY = {
+    "name": "history",
+    "kind": "history",
+    "metric": "val/soft_nll",
+    "lines": "data.delivery",
+    "where": AT_5,
+}
+ERROR = {
+    "name": "gap",
+    "kind": "target_error",
+    "rows": "data.delivery",
+    "reference": "SoftLabels",
+    "panels": "data.votes_per_item",
+}
 NETS = {"name": "nets", "rows": "data.delivery", "where": AT_5}
 CONTENT = {
     "name": "sweep",
     "title": "A sweep",
     "configs": ["configs/digits.yaml"],
-    "grids": {"sweep": {"data.delivery": DELIVERIES, "data.votes_per_item": [5, 10], "seed_everything": [0, 1, 2, 3, 4]}},
+    "grids": {
+        "sweep": {
+            "data.delivery": DELIVERIES,
+            "data.votes_per_item": [5, 10],
+            "seed_everything": [0, 1, 2, 3, 4],
+        }
+    },
     "report": {"scale": "3 epochs instead of 200", "tables": [TABLE1, METRICS], "figures": FIGURES},
 }
 
@@ -105,7 +129,11 @@ def make_study(folder: Path, **changes: Any) -> Study:
 
 def score(metric: str, factors: dict[str, Any]) -> float:
     """A made-up result. It depends on the seed most of all, so that only paired tests see what a delivery does."""
-    seed, delivery, votes = factors["seed_everything"], DELIVERIES.index(factors["data.delivery"]), factors["data.votes_per_item"]
+    seed, delivery, votes = (
+        factors["seed_everything"],
+        DELIVERIES.index(factors["data.delivery"]),
+        factors["data.votes_per_item"],
+    )
     noise = np.random.default_rng([seed, delivery, votes]).normal() * 0.004
     value = 0.5 + 0.05 * seed + 0.2 / votes - 0.005 * delivery + noise
     return float(value if metric == "soft_nll" else 1 - value)
@@ -130,7 +158,15 @@ def finish(study: Study, runs: Path, simulated: bool = True) -> None:
 
 
 def expected(metric: str, delivery: str, votes: int) -> np.ndarray:
-    return np.array([score(metric, {"data.delivery": delivery, "data.votes_per_item": votes, "seed_everything": s}) for s in range(5)])
+    return np.array(
+        [
+            score(
+                metric,
+                {"data.delivery": delivery, "data.votes_per_item": votes, "seed_everything": s},
+            )
+            for s in range(5)
+        ]
+    )
 
 
 def read_csv(path: Path) -> dict[tuple[str, str], dict[str, str]]:
@@ -147,8 +183,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     annotator_probs = torch.from_numpy(rng.dirichlet(np.full(3, 0.4), 200))
     for run in study.runs():
-        if run.factors["sweep"] in ({"data.delivery": d, **AT_5, "seed_everything": 0} for d in DELIVERIES[:2]):
-            table = prediction_table(annotator_probs * 0.8 + 0.2 / 3, annotator_probs, torch.arange(200), {"test": np.arange(200)})
+        if run.factors["sweep"] in (
+            {"data.delivery": d, **AT_5, "seed_everything": 0} for d in DELIVERIES[:2]
+        ):
+            table = prediction_table(
+                annotator_probs * 0.8 + 0.2 / 3,
+                annotator_probs,
+                torch.arange(200),
+                {"test": np.arange(200)},
+            )
             pq.write_table(table, run.folder(folder / "runs") / "predictions.parquet")
     assert write_report(study, folder / "runs", folder / "out") == folder / "out" / "report.html"
     return folder
@@ -159,19 +202,26 @@ def test_csv_has_the_numbers_of_numpy_scipy_and_statsmodels(written):
     assert len(lines) == 6
     tests = {}
     for (row, column), line in lines.items():
-        values, reference = expected("soft_nll", row, int(column)), expected("soft_nll", "SoftLabels", int(column))
+        values, reference = (
+            expected("soft_nll", row, int(column)),
+            expected("soft_nll", "SoftLabels", int(column)),
+        )
         assert float(line["mean"]) == pytest.approx(values.mean(), rel=1e-12)
         assert float(line["sd"]) == pytest.approx(values.std(ddof=1), rel=1e-9)
         assert line["n"] == "5"
         if row == "SoftLabels":
             assert line["p"] == line["p_holm"] == line["agree"] == ""
             continue
-        tests[row, column] = stats.wilcoxon(values, reference, alternative="less", method="exact")[1]
+        tests[row, column] = stats.wilcoxon(values, reference, alternative="less", method="exact")[
+            1
+        ]
         assert float(line["p"]) == pytest.approx(tests[row, column])
         assert float(line["minimum_p"]) == 1 / 32
         assert (int(line["agree"]), line["agree_of"]) == (np.sum(values < reference), "5")
         differences = values - reference
-        assert float(line["effect_size"]) == pytest.approx(differences.mean() / differences.std(ddof=1))
+        assert float(line["effect_size"]) == pytest.approx(
+            differences.mean() / differences.std(ddof=1)
+        )
         assert float(line["difference_low"]) < differences.mean() < float(line["difference_high"])
     adjusted = multipletests(list(tests.values()), method="holm")[1]
     assert [float(lines[key]["p_holm"]) for key in tests] == pytest.approx(adjusted)
@@ -194,7 +244,11 @@ def test_one_sided_t_test(alternative, tmp_path):
     (table,) = build_report(study, tmp_path / "runs").tables
     for metric in METRICS["columns"]:
         test = table.cells["Multipass", metric].test
-        wanted = stats.ttest_rel(expected(metric, "Multipass", 5), expected(metric, "SoftLabels", 5), alternative=alternative)
+        wanted = stats.ttest_rel(
+            expected(metric, "Multipass", 5),
+            expected(metric, "SoftLabels", 5),
+            alternative=alternative,
+        )
         assert test is not None
         assert test.p == pytest.approx(wanted.pvalue)
 
@@ -208,12 +262,19 @@ def test_bold_is_the_best_in_the_direction_of_each_metric(written):
             assert [row for row in means if lines[row, column]["best"] == "True"] == [best]
             shown = f"{means[best]:.4f}"
             assert f"**{shown} ±" in (written / "out" / "tables" / f"{name}.md").read_text()
-            assert rf"\textbf{{{shown} $\pm$" in (written / "out" / "tables" / f"{name}.tex").read_text()
+            assert (
+                rf"\textbf{{{shown} $\pm$"
+                in (written / "out" / "tables" / f"{name}.tex").read_text()
+            )
             assert f"<strong>{shown} ±" in (written / "out" / "report.html").read_text()
 
 
 def test_published_values_stand_beside_their_own_cells(written):
-    row = next(line for line in (written / "out" / "tables" / "table1.md").read_text().splitlines() if line.startswith("| Multipass"))
+    row = next(
+        line
+        for line in (written / "out" / "tables" / "table1.md").read_text().splitlines()
+        if line.startswith("| Multipass")
+    )
     at_5, at_10 = row.split(" | ")[1:]
     assert "published 0.5649 (p 0.063)" in at_5
     assert "published 0.5371 (p 0.031)" in at_10
@@ -259,10 +320,19 @@ def test_simulated_annotators_and_scale_are_said_at_every_table_and_figure(writt
     page = (out / "report.html").read_text()
     sections = page.split("<section>")
     assert len(sections) == 1 + 2 + 3
-    for text in [*sections, *(path.read_text() for suffix in ("md", "tex") for path in (out / "tables").glob(f"*.{suffix}"))]:
+    for text in [
+        *sections,
+        *(
+            path.read_text()
+            for suffix in ("md", "tex")
+            for path in (out / "tables").glob(f"*.{suffix}")
+        ),
+    ]:
         assert "SIMULATED annotators" in text
         assert "REDUCED scale: 3 epochs instead of 200." in text
-    assert all(line["simulated"] == "True" for line in read_csv(out / "tables" / "table1.csv").values())
+    assert all(
+        line["simulated"] == "True" for line in read_csv(out / "tables" / "table1.csv").values()
+    )
     for drawn in build_report(Study.load(written / "sweep.yaml"), written / "runs").figures:
         assert drawn.figure is not None
         assert "SIMULATED" in drawn.figure.get_suptitle()
@@ -294,7 +364,11 @@ def test_figures_are_files_of_both_kinds(written):
     for name in ("points", "lines", "curves"):
         picture = image.imread(written / "out" / "figures" / f"{name}.png")
         assert picture.shape[1] >= 5 * 150
-        assert ElementTree.parse(written / "out" / "figures" / f"{name}.svg").getroot().tag.endswith("svg")
+        assert (
+            ElementTree.parse(written / "out" / "figures" / f"{name}.svg")
+            .getroot()
+            .tag.endswith("svg")
+        )
 
 
 def test_figures_are_legible_and_nothing_is_clipped(written):
@@ -305,19 +379,29 @@ def test_figures_are_legible_and_nothing_is_clipped(written):
 
 
 def test_points_are_the_seeds_and_lines_the_means(written):
-    points, lines, _ = (drawn.figure for drawn in build_report(Study.load(written / "sweep.yaml"), written / "runs").figures)
+    points, lines, _ = (
+        drawn.figure
+        for drawn in build_report(Study.load(written / "sweep.yaml"), written / "runs").figures
+    )
     assert points is not None
     assert lines is not None
     for delivery, dots in zip(DELIVERIES, points.axes[0].collections, strict=True):
-        assert np.asarray(dots.get_offsets())[:, 0] == pytest.approx(expected("soft_nll", delivery, 5))
+        assert np.asarray(dots.get_offsets())[:, 0] == pytest.approx(
+            expected("soft_nll", delivery, 5)
+        )
     for delivery, line in zip(DELIVERIES, lines.axes[0].get_lines(), strict=True):
         assert np.asarray(line.get_xdata()).tolist() == [5, 10]
-        assert np.asarray(line.get_ydata()) == pytest.approx([expected("soft_nll", delivery, k).mean() for k in (5, 10)])
+        assert np.asarray(line.get_ydata()) == pytest.approx(
+            [expected("soft_nll", delivery, k).mean() for k in (5, 10)]
+        )
 
 
 def test_curves_use_what_predictions_there_are_and_say_so(written, tmp_path):
     page = (written / "out" / "report.html").read_text()
-    assert "Drawn from the 2 of 15 runs that have a predictions.parquet. Nothing to draw yet for Multipass." in page
+    assert (
+        "Drawn from the 2 of 15 runs that have a predictions.parquet. Nothing to draw yet for Multipass."
+        in page
+    )
     study = make_study(tmp_path, report={"figures": FIGURES})
     finish(study, tmp_path / "runs")
     page = write_report(study, tmp_path / "runs", tmp_path / "out").read_text()
@@ -336,13 +420,17 @@ def test_tensorboard_has_figures_and_one_hparams_entry_per_run(written):
     assert len(list(folder.rglob("events*"))) == 31
     run = study.runs()[0]
     of_run = EventAccumulator(str(folder / run.name)).Reload()
-    assert of_run.Scalars("hparams/soft_nll")[0].value == pytest.approx(score("soft_nll", run.factors["sweep"]))
+    assert of_run.Scalars("hparams/soft_nll")[0].value == pytest.approx(
+        score("soft_nll", run.factors["sweep"])
+    )
 
 
 def test_missing_and_broken_runs_are_listed_and_not_counted(tmp_path):
     study, runs = make_study(tmp_path), tmp_path / "runs"
     finish(study, runs)
-    absent, cut, bare, other = [run for run in study.runs() if run.factors["sweep"]["seed_everything"] == 4][:4]
+    absent, cut, bare, other = [
+        run for run in study.runs() if run.factors["sweep"]["seed_everything"] == 4
+    ][:4]
     (absent.folder(runs) / "results.json").unlink()
     whole = (cut.folder(runs) / "results.json").read_text()
     (cut.folder(runs) / "results.json").write_text(whole[: len(whole) // 2])
@@ -350,18 +438,24 @@ def test_missing_and_broken_runs_are_listed_and_not_counted(tmp_path):
     (other.folder(runs) / "results.json").write_text("[1, 2]")
     broken = [run.name for run in (absent, cut, bare, other)]
     assert missing(study, runs) == broken
-    assert {record.run for record in collect(study, runs, "sweep")} == {run.name for run in study.runs()} - set(broken)
+    assert {record.run for record in collect(study, runs, "sweep")} == {
+        run.name for run in study.runs()
+    } - set(broken)
     page = write_report(study, runs, tmp_path / "out").read_text()
     assert "26 of 30 runs finished, 4 missing" in page
     listed = re.search(r"<details><summary>Missing runs \(4\).*?<pre>(.*?)</pre>", page, re.S)
     assert listed is not None
     causes = ("training not ended", *["damaged results.json"] * 3)
-    assert listed[1].split("\n") == [f"{name}: {cause}" for name, cause in zip(broken, causes, strict=True)]
+    assert listed[1].split("\n") == [
+        f"{name}: {cause}" for name, cause in zip(broken, causes, strict=True)
+    ]
     lines = read_csv(tmp_path / "out" / "tables" / "table1.csv")
     gone = absent.factors["sweep"]
     line = lines[gone["data.delivery"], str(gone["data.votes_per_item"])]
     assert line["n"] == "4"
-    assert float(line["mean"]) == pytest.approx(expected("soft_nll", gone["data.delivery"], gone["data.votes_per_item"])[:4].mean())
+    assert float(line["mean"]) == pytest.approx(
+        expected("soft_nll", gone["data.delivery"], gone["data.votes_per_item"])[:4].mean()
+    )
     assert "n = 4" in (tmp_path / "out" / "tables" / "table1.md").read_text()
     assert "(of 5 planned)" in (tmp_path / "out" / "tables" / "table1.md").read_text()
 
@@ -370,11 +464,18 @@ def test_pairs_are_seeds_that_both_rows_have(tmp_path):
     study, runs = make_study(tmp_path), tmp_path / "runs"
     finish(study, runs)
     for run in study.runs():
-        if run.factors["sweep"] in ({"data.delivery": d, **AT_5, "seed_everything": s} for d, s in (("SoftLabels", 0), ("Multipass", 3))):
+        if run.factors["sweep"] in (
+            {"data.delivery": d, **AT_5, "seed_everything": s}
+            for d, s in (("SoftLabels", 0), ("Multipass", 3))
+        ):
             (run.folder(runs) / "results.json").unlink()
-    line = read_csv(write_report(study, runs, tmp_path / "out").parent / "tables" / "metrics.csv")["Multipass", "soft_nll"]
+    line = read_csv(write_report(study, runs, tmp_path / "out").parent / "tables" / "metrics.csv")[
+        "Multipass", "soft_nll"
+    ]
     both = [1, 2, 4]
-    wanted = stats.ttest_rel(expected("soft_nll", "Multipass", 5)[both], expected("soft_nll", "SoftLabels", 5)[both])
+    wanted = stats.ttest_rel(
+        expected("soft_nll", "Multipass", 5)[both], expected("soft_nll", "SoftLabels", 5)[both]
+    )
     assert (line["n"], line["pairs"]) == ("4", "3")
     assert float(line["p"]) == pytest.approx(wanted.pvalue)
 
@@ -388,7 +489,9 @@ def test_a_value_that_is_not_finite_is_left_out_and_said(tmp_path):
     path.write_text(json.dumps(results))
     page = write_report(study, runs, tmp_path / "out").read_text()
     assert "Left out because they are NaN or infinite: 1 value." in page
-    assert read_csv(tmp_path / "out" / "tables" / "metrics.csv")["SoftLabels", "soft_nll"]["n"] == "4"
+    assert (
+        read_csv(tmp_path / "out" / "tables" / "metrics.csv")["SoftLabels", "soft_nll"]["n"] == "4"
+    )
 
 
 def test_a_report_of_nothing_is_a_report(tmp_path):
@@ -410,7 +513,11 @@ def test_versions_that_differ_are_named(tmp_path):
 
 
 def test_text_of_the_study_cannot_become_markup(tmp_path):
-    study = make_study(tmp_path, title="<script>alert(1)</script>", report={"tables": [{**METRICS, "title": "a < b | c"}]})
+    study = make_study(
+        tmp_path,
+        title="<script>alert(1)</script>",
+        report={"tables": [{**METRICS, "title": "a < b | c"}]},
+    )
     finish(study, tmp_path / "runs")
     page = write_report(study, tmp_path / "runs", tmp_path / "out").read_text()
     assert "<script" not in page
@@ -422,7 +529,10 @@ def test_common_options_are_those_of_every_run(tmp_path):
     finish(study, tmp_path / "runs")
     common = common_options(build_report(study, tmp_path / "runs").collection)
     assert common["data.init_args.batch_size"] == 64
-    assert not {"data.init_args.votes_per_item", "data.init_args.delivery", "seed_everything"} & common.keys()
+    assert (
+        not {"data.init_args.votes_per_item", "data.init_args.delivery", "seed_everything"}
+        & common.keys()
+    )
 
 
 @pytest.mark.parametrize(
@@ -431,42 +541,134 @@ def test_common_options_are_those_of_every_run(tmp_path):
         ({"tabels": []}, "report.tabels", "tables"),
         ({"tables": [{**METRICS, "colour": "red"}]}, "report.tables[0].colour", "reference"),
         ({"tables": [{**METRICS, "columns": ["soft_nl"]}]}, "report.tables[0].columns", "soft_nll"),
-        ({"tables": [{**METRICS, "columns": "data.dropout"}]}, "report.tables[0].columns", "data.votes_per_item"),
-        ({"tables": [{**METRICS, "rows": "data.delivry"}]}, "report.tables[0].rows", "data.delivery"),
+        (
+            {"tables": [{**METRICS, "columns": "data.dropout"}]},
+            "report.tables[0].columns",
+            "data.votes_per_item",
+        ),
+        (
+            {"tables": [{**METRICS, "rows": "data.delivry"}]},
+            "report.tables[0].rows",
+            "data.delivery",
+        ),
         ({"tables": [{**METRICS, "grid": "main"}]}, "report.tables[0].grid", "sweep"),
-        ({"tables": [{**METRICS, "reference": "Mixup"}]}, "report.tables[0].reference", "SoftLabels"),
+        (
+            {"tables": [{**METRICS, "reference": "Mixup"}]},
+            "report.tables[0].reference",
+            "SoftLabels",
+        ),
         ({"tables": [{**METRICS, "test": "anova"}]}, "report.tables[0].test", "wilcoxon"),
         ({"tables": [{**METRICS, "alternative": "lower"}]}, "report.tables[0].alternative", "less"),
-        ({"tables": [{**METRICS, "published": "basins.table22"}]}, "report.tables[0].published", "basins.table2"),
-        ({"tables": [{**METRICS, "published": "basins.table1"}]}, "report.tables[0].published", "soft_nll"),
-        ({"tables": [{**METRICS, "where": {"data.votes_per_item": 7}}]}, "report.tables[0].where.data.votes_per_item", "5, 10"),
-        ({"tables": [{**METRICS, "where": {}}]}, "report.tables[0]", "average over data.votes_per_item"),
-        ({"tables": [{**METRICS, "rows": "seed_everything", "reference": 0}]}, "report.tables[0]", "paired"),
+        (
+            {"tables": [{**METRICS, "published": "basins.table22"}]},
+            "report.tables[0].published",
+            "basins.table2",
+        ),
+        (
+            {"tables": [{**METRICS, "published": "basins.table1"}]},
+            "report.tables[0].published",
+            "soft_nll",
+        ),
+        (
+            {"tables": [{**METRICS, "where": {"data.votes_per_item": 7}}]},
+            "report.tables[0].where.data.votes_per_item",
+            "5, 10",
+        ),
+        (
+            {"tables": [{**METRICS, "where": {}}]},
+            "report.tables[0]",
+            "average over data.votes_per_item",
+        ),
+        (
+            {"tables": [{**METRICS, "rows": "seed_everything", "reference": 0}]},
+            "report.tables[0]",
+            "paired",
+        ),
         ({"tables": [{**METRICS, "name": "../up"}]}, "report.tables[0].name", "letters"),
-        ({"tables": [{k: v for k, v in METRICS.items() if k != "reference"}]}, "report.tables[0].test", "reference"),
-        ({"tables": [{k: v for k, v in TABLE1.items() if k != "metric"}]}, "report.tables[0].metric", "one metric"),
+        (
+            {"tables": [{k: v for k, v in METRICS.items() if k != "reference"}]},
+            "report.tables[0].test",
+            "reference",
+        ),
+        (
+            {"tables": [{k: v for k, v in TABLE1.items() if k != "metric"}]},
+            "report.tables[0].metric",
+            "one metric",
+        ),
         ({"tables": [METRICS, METRICS]}, "report.tables", "twice"),
         ({"tables": ["main"]}, "report.tables[0]", "columns"),
-        ({"figures": [{**FIGURES[0], "kind": "pie"}]}, "report.figures[0].kind", "points, lines, curves"),
-        ({"figures": [{**FIGURES[0], "x": "data.votes_per_item"}]}, "report.figures[0].x", "does not belong"),
-        ({"figures": [{**FIGURES[1], "x": "data.delivery", "lines": "data.votes_per_item"}]}, "report.figures[0].x", "numbers"),
+        (
+            {"figures": [{**FIGURES[0], "kind": "pie"}]},
+            "report.figures[0].kind",
+            "points, lines, curves",
+        ),
+        (
+            {"figures": [{**FIGURES[0], "x": "data.votes_per_item"}]},
+            "report.figures[0].x",
+            "does not belong",
+        ),
+        (
+            {"figures": [{**FIGURES[1], "x": "data.delivery", "lines": "data.votes_per_item"}]},
+            "report.figures[0].x",
+            "numbers",
+        ),
         ({"labels": {"SoftLabel": "soft"}}, "report.labels.SoftLabel", "SoftLabels"),
-        ({"figures": [{**FIGURES[0], "metric": ["soft_nll", "soft_nl"]}]}, "report.figures[0].metric", "soft_nll"),
+        (
+            {"figures": [{**FIGURES[0], "metric": ["soft_nll", "soft_nl"]}]},
+            "report.figures[0].metric",
+            "soft_nll",
+        ),
         ({"figures": [{**FIGURES[1], "metric": []}]}, "report.figures[0].metric", "at least one"),
-        ({"figures": [{**HISTORY, "metric": []}]}, "report.figures[0].metric", "a column of history.json"),
-        ({"figures": [{**HISTORY, "metric": ["val/soft_nll", 3]}]}, "report.figures[0].metric", "a list of columns"),
+        (
+            {"figures": [{**HISTORY, "metric": []}]},
+            "report.figures[0].metric",
+            "a column of history.json",
+        ),
+        (
+            {"figures": [{**HISTORY, "metric": ["val/soft_nll", 3]}]},
+            "report.figures[0].metric",
+            "a list of columns",
+        ),
         ({"figures": [{**HISTORY, "bins": 3}]}, "report.figures[0].bins", "does not belong"),
-        ({"figures": [{k: v for k, v in ERROR.items() if k != "reference"}]}, "report.figures[0].reference", "missing from"),
-        ({"figures": [{**ERROR, "reference": "Mixup"}]}, "report.figures[0].reference", "SoftLabels"),
+        (
+            {"figures": [{k: v for k, v in ERROR.items() if k != "reference"}]},
+            "report.figures[0].reference",
+            "missing from",
+        ),
+        (
+            {"figures": [{**ERROR, "reference": "Mixup"}]},
+            "report.figures[0].reference",
+            "SoftLabels",
+        ),
         ({"figures": [{**ERROR, "distance": "cosine"}]}, "report.figures[0].distance", "js, l1"),
         ({"figures": [{**ERROR, "items": "some"}]}, "report.figures[0].items", "all, high"),
-        ({"figures": [{**ERROR, "bins": 2.5}]}, "report.figures[0].bins", "whole number of at least 1"),
+        (
+            {"figures": [{**ERROR, "bins": 2.5}]},
+            "report.figures[0].bins",
+            "whole number of at least 1",
+        ),
         ({"figures": [{**ERROR, "quantile": 1}]}, "report.figures[0].quantile", "below 1"),
-        ({"figures": [{k: v for k, v in ERROR.items() if k != "panels"}]}, "report.figures[0]", "average over data.votes_per_item"),
-        ({"comparisons": [{"name": "nets", "where": AT_5}]}, "report.comparisons[0].rows", "missing"),
-        ({"comparisons": [{"name": "nets", "rows": "data.delivery"}]}, "report.comparisons[0]", "average over data.votes_per_item"),
+        (
+            {"figures": [{k: v for k, v in ERROR.items() if k != "panels"}]},
+            "report.figures[0]",
+            "average over data.votes_per_item",
+        ),
+        (
+            {"comparisons": [{"name": "nets", "where": AT_5}]},
+            "report.comparisons[0].rows",
+            "missing",
+        ),
+        (
+            {"comparisons": [{"name": "nets", "rows": "data.delivery"}]},
+            "report.comparisons[0]",
+            "average over data.votes_per_item",
+        ),
         ({"comparisons": [{**NETS, "points": 2}]}, "report.comparisons[0].points", "at least 3"),
-        ({"comparisons": [{**NETS, "name": "metrics"}], "tables": [METRICS]}, "report", "metrics twice"),
+        (
+            {"comparisons": [{**NETS, "name": "metrics"}], "tables": [METRICS]},
+            "report",
+            "metrics twice",
+        ),
         ({"comparisons": [NETS, NETS]}, "report.comparisons", "twice"),
         ({"tables": {"name": "main"}}, "report.tables", "a list of entries"),
     ],
@@ -482,12 +684,18 @@ def test_a_mistake_in_the_section_names_file_key_and_choices(report, key, allowe
 
 
 def test_target_errors_are_of_sparse_targets_only(tmp_path):
-    grid = {"data.delivery": DELIVERIES[:2], "data.votes_per_item": [5, None], "seed_everything": [0]}
+    grid = {
+        "data.delivery": DELIVERIES[:2],
+        "data.votes_per_item": [5, None],
+        "seed_everything": [0],
+    }
     study = make_study(tmp_path, grids={"sweep": grid}, report={"figures": [ERROR]})
     with pytest.raises(InputError, match="which trains on all votes"):
         build_report(study, tmp_path / "runs")
     five = replace(study, report={"figures": [{**ERROR, "where": AT_5}]})
-    assert build_report(five, tmp_path / "runs").figures[0].caption == ["Not drawn: none of its runs is finished."]
+    assert build_report(five, tmp_path / "runs").figures[0].caption == [
+        "Not drawn: none of its runs is finished."
+    ]
 
 
 def test_kinds_that_need_more_than_results_say_what_is_absent(tmp_path):
@@ -503,7 +711,10 @@ def test_kinds_that_need_more_than_results_say_what_is_absent(tmp_path):
 
 
 def test_several_metrics_are_panels_of_one_figure(tmp_path):
-    figures = [{**FIGURES[0], "metric": ["soft_nll", "accuracy"]}, {**FIGURES[1], "metric": ["soft_nll", "accuracy", "kl"]}]
+    figures = [
+        {**FIGURES[0], "metric": ["soft_nll", "accuracy"]},
+        {**FIGURES[1], "metric": ["soft_nll", "accuracy", "kl"]},
+    ]
     study = make_study(tmp_path, report={"figures": figures})
     finish(study, tmp_path / "runs")
     points, lines = (drawn.figure for drawn in build_report(study, tmp_path / "runs").figures)
@@ -512,15 +723,22 @@ def test_several_metrics_are_panels_of_one_figure(tmp_path):
     assert [len(figure.axes) for figure in (points, lines)] == [2, 3]
     for axes, metric in zip(points.axes, ("soft_nll", "accuracy"), strict=True):
         for delivery, dots in zip(DELIVERIES, axes.collections, strict=True):
-            assert np.asarray(dots.get_offsets())[:, 0] == pytest.approx(expected(metric, delivery, 5))
+            assert np.asarray(dots.get_offsets())[:, 0] == pytest.approx(
+                expected(metric, delivery, 5)
+            )
     for axes, metric in zip(lines.axes[:2], ("soft_nll", "accuracy"), strict=True):
-        assert np.asarray(axes.get_lines()[2].get_ydata()) == pytest.approx([expected(metric, "Multipass", k).mean() for k in (5, 10)])
+        assert np.asarray(axes.get_lines()[2].get_ydata()) == pytest.approx(
+            [expected(metric, "Multipass", k).mean() for k in (5, 10)]
+        )
     assert not lines.axes[2].get_lines()  # no run has kl
 
 
 def test_a_metric_that_only_the_runs_know_is_shown_without_a_best(tmp_path):
     study, runs = (
-        make_study(tmp_path, report={"tables": [{**METRICS, "columns": ["my_score"], "published": "basins.table2"}]}),
+        make_study(
+            tmp_path,
+            report={"tables": [{**METRICS, "columns": ["my_score"], "published": "basins.table2"}]},
+        ),
         tmp_path / "runs",
     )
     finish(study, runs)
@@ -540,11 +758,16 @@ def test_published_numbers_are_whole():
     """Every cell has a mean, every entry its place in the paper; spot checks against the paper itself."""
     content = yaml.safe_load((PUBLISHED / "basins.yaml").read_text())
     tables = content["tables"]
-    assert {entry["where"] for entry in tables.values()} >= {f"Table {number}" for number in range(1, 10)}
+    assert {entry["where"] for entry in tables.values()} >= {
+        f"Table {number}" for number in range(1, 10)
+    }
     for entry in tables.values():
         assert entry["seeds"] in (5, 10)
         for cells in entry["cells"].values():
-            assert all(set(cell) <= {"mean", "sd", "p"} and isinstance(cell["mean"], float) for cell in cells.values())
+            assert all(
+                set(cell) <= {"mean", "sd", "p"} and isinstance(cell["mean"], float)
+                for cell in cells.values()
+            )
     assert tables["table2"]["cells"]["Mixup"]["ece"] == {"mean": 0.0977, "sd": 0.0063}
     assert tables["table3"]["cells"]["ShuffledSLS"]["entropy_spearman"]["mean"] == -0.0058
     assert tables["table6"]["cells"]["SoftLabels"][25] == {"mean": 267.1, "sd": 43.7}
@@ -555,21 +778,41 @@ def test_published_numbers_of_the_epistemic_paper_are_whole():
     content = yaml.safe_load((PUBLISHED / "epistemic.yaml").read_text())
     tables, facts = content["tables"], content["facts"]
     datasets = {"ChaosNLI", "POPQUORN", "CIFAR10HHard"}
-    assert set(tables["table1"]["cells"]) == set(tables["table3"]["cells"]) == set(tables["table4"]["cells"]) - {"average"} == datasets
+    assert (
+        set(tables["table1"]["cells"])
+        == set(tables["table3"]["cells"])
+        == set(tables["table4"]["cells"]) - {"average"}
+        == datasets
+    )
     for entry in (tables["table3"], tables["table4"]):
         assert (entry["groups"], entry["seeds"]) == ("dataset", 10)
         for rows in entry["cells"].values():
             for cells in rows.values():
-                assert all(set(cell) <= {"mean", "sd", "p"} and isinstance(cell["mean"], int | float) for cell in cells.values())
+                assert all(
+                    set(cell) <= {"mean", "sd", "p"} and isinstance(cell["mean"], int | float)
+                    for cell in cells.values()
+                )
     for dataset in datasets:
         theirs, again = tables["table3"]["cells"][dataset], tables["table4"]["cells"][dataset]
-        assert all(theirs[row]["kl"]["mean"] == again[row]["kl"]["mean"] for row in ("MajorityVote", "SoftLabels"))
-        assert facts["entropy_correlation_by_dataset"]["values"][dataset] == again["change"]["entropy_pearson"]["mean"]
+        assert all(
+            theirs[row]["kl"]["mean"] == again[row]["kl"]["mean"]
+            for row in ("MajorityVote", "SoftLabels")
+        )
+        assert (
+            facts["entropy_correlation_by_dataset"]["values"][dataset]
+            == again["change"]["entropy_pearson"]["mean"]
+        )
         for delivery in ("MajorityVote", "SoftLabels"):
             settings = facts[f"table2_{dataset}_{delivery}"]["values"]
             assert settings["lr"] in (1e-3, 1e-4, 1e-5)
-            assert (settings["batch_size"], settings["epochs"]) in [(b, e) for b in (8, 16, 32) for e in (10, 15, 20)]
-    assert tables["table3"]["cells"]["CIFAR10HHard"]["SoftLabels"]["kl"] == {"mean": 0.406, "sd": 0.021, "p": 1.6e-05}
+            assert (settings["batch_size"], settings["epochs"]) in [
+                (b, e) for b in (8, 16, 32) for e in (10, 15, 20)
+            ]
+    assert tables["table3"]["cells"]["CIFAR10HHard"]["SoftLabels"]["kl"] == {
+        "mean": 0.406,
+        "sd": 0.021,
+        "p": 1.6e-05,
+    }
     assert tables["table1"]["cells"]["POPQUORN"]["votes_per_item"]["mean"] == 6.7
     assert "by the paper's own means it is 20.3 %" in fact_in_words("epistemic.kl_improvement")
 
@@ -577,7 +820,9 @@ def test_published_numbers_of_the_epistemic_paper_are_whole():
 def test_a_thousand_runs_are_reported_soon(tmp_path):
     grid = {**CONTENT["grids"]["sweep"], "seed_everything": list(range(167))}  # 1,002 runs
     study = replace(make_study(tmp_path), grids={"sweep": grid})
-    with limits(seconds=120, memory=2**33):  # of a core, of which it takes five: what does more for each pair of runs takes thousands
+    with limits(
+        seconds=120, memory=2**33
+    ):  # of a core, of which it takes five: what does more for each pair of runs takes thousands
         finish(study, tmp_path / "runs")  # expands the grid, which a report does too
         page = write_report(study, tmp_path / "runs", tmp_path / "out").read_text()
     assert "1002 of 1002 runs finished" in page

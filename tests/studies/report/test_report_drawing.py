@@ -31,7 +31,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("drawing")
     rows = {"rows": "data.delivery", "where": {"data.batch_size": 32}}
     figures = [
-        {"name": "points", "kind": "points", "metric": ["soft_nll", "$odd$"], "title": f"Points {BROKEN} of the price", **rows},
+        {
+            "name": "points",
+            "kind": "points",
+            "metric": ["soft_nll", "$odd$"],
+            "title": f"Points {BROKEN} of the price",
+            **rows,
+        },
         {
             "name": "lines",
             "kind": "lines",
@@ -41,12 +47,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "title": f"{BROKEN} " * 500,
         },
         {"name": "curves", "kind": "curves", "title": "Reliability at $32", **rows},
-        {"name": "history", "kind": "history", "metric": "val/soft_nll", "lines": "data.delivery", "panels": "data.batch_size"},
+        {
+            "name": "history",
+            "kind": "history",
+            "metric": "val/soft_nll",
+            "lines": "data.delivery",
+            "panels": "data.batch_size",
+        },
     ]
     grid = {"data.delivery": list(LABELS), "data.batch_size": [32, 64], "seed_everything": [0]}
     tables = [{"name": "numbers", **rows, "columns": ["soft_nll"]}]
     report = {"labels": LABELS, "tables": tables, "figures": figures}
-    content = {"name": "odd", "title": BROKEN, "configs": ["configs/digits.yaml"], "grids": {"all": grid}, "report": report}
+    content = {
+        "name": "odd",
+        "title": BROKEN,
+        "configs": ["configs/digits.yaml"],
+        "grids": {"all": grid},
+        "report": report,
+    }
     (folder / "odd.yaml").write_text(yaml.safe_dump(content))
     annotator_probs = torch.from_numpy(np.random.default_rng(0).dirichlet(np.full(3, 0.4), 50))
     for run in Study.load(folder / "odd.yaml").runs():
@@ -61,8 +79,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "versions": {},
         }
         (place / "results.json").write_text(json.dumps(results))
-        (place / "history.json").write_text(json.dumps([{"epoch": epoch, "val/soft_nll": 1.0 - 0.1 * epoch} for epoch in range(3)]))
-        table = prediction_table(torch.full_like(annotator_probs, 1 / 3), annotator_probs, torch.arange(50), {"test": np.arange(50)})
+        (place / "history.json").write_text(
+            json.dumps([{"epoch": epoch, "val/soft_nll": 1.0 - 0.1 * epoch} for epoch in range(3)])
+        )
+        table = prediction_table(
+            torch.full_like(annotator_probs, 1 / 3),
+            annotator_probs,
+            torch.arange(50),
+            {"test": np.arange(50)},
+        )
         pq.write_table(table, place / "predictions.parquet")
     return folder
 
@@ -85,7 +110,9 @@ def test_words_that_look_like_formulas_are_shown_as_typed(folder: Path):
     assert "not drawn" not in str([drawn.caption for drawn in report.figures]).lower()
 
 
-def test_a_figure_that_fails_says_so_in_its_place_and_costs_nothing_else(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_figure_that_fails_says_so_in_its_place_and_costs_nothing_else(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     def no_ink(*args):
         raise RuntimeError("there was\n<no> ink")
 
@@ -95,11 +122,21 @@ def test_a_figure_that_fails_says_so_in_its_place_and_costs_nothing_else(folder:
     assert report.figures[3].caption[-1] == "Not drawn: there was <no> ink (RuntimeError)."
     assert "Not drawn: there was &lt;no&gt; ink (RuntimeError)." in page
     assert page.count("<img ") == 3
-    assert sorted(path.name for path in (tmp_path / "figures").glob("*.png")) == ["curves.png", "lines.png", "points.png"]
-    assert {path.name for path in (tmp_path / "tables").iterdir()} == {"numbers.md", "numbers.csv", "numbers.tex"}
+    assert sorted(path.name for path in (tmp_path / "figures").glob("*.png")) == [
+        "curves.png",
+        "lines.png",
+        "points.png",
+    ]
+    assert {path.name for path in (tmp_path / "tables").iterdir()} == {
+        "numbers.md",
+        "numbers.csv",
+        "numbers.tex",
+    }
 
 
-def test_a_mistake_in_the_data_of_a_figure_is_one_all_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_mistake_in_the_data_of_a_figure_is_one_all_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     path = next((folder / "runs").glob("*/history.json"))
     content = path.read_text()
     path.write_text("[")
@@ -114,4 +151,7 @@ def test_the_report_has_the_notes_of_runs(folder: Path, tmp_path: Path):
     run.write_text(json.dumps({**json.loads(content), "notes": {"no": "list"}}))
     page = write_files(built(folder), tmp_path).read_text()
     run.write_text(content)
-    assert "3 runs: figures/odd.png is not drawn: there was &lt;no&gt; ink (OSError).\n3 runs: one</pre>" in page
+    assert (
+        "3 runs: figures/odd.png is not drawn: there was &lt;no&gt; ink (OSError).\n3 runs: one</pre>"
+        in page
+    )

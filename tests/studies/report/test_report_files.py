@@ -22,10 +22,14 @@ from studies.report.owned_files import LIST
 from studies.report.report import Report, build_report, write_files
 from tests.studies.report.test_report import DELIVERIES, METRICS, finish, make_study
 
-GRIDS = {"sweep": {"data.delivery": DELIVERIES, "data.votes_per_item": [5], "seed_everything": [0, 1]}}
+GRIDS = {
+    "sweep": {"data.delivery": DELIVERIES, "data.votes_per_item": [5], "seed_everything": [0, 1]}
+}
 TABLES = [{**METRICS, "name": name, "where": {}} for name in ("first", "second")]
 FIGURE = {"name": "points", "kind": "points", "metric": "soft_nll", "rows": "data.delivery"}
-FILES = {f"tables/{name}.{suffix}" for name in ("first", "second") for suffix in ("md", "csv", "tex")}
+FILES = {
+    f"tables/{name}.{suffix}" for name in ("first", "second") for suffix in ("md", "csv", "tex")
+}
 FILES |= {"figures/points.svg", "figures/points.png", "report.html", LIST, ".lock"}
 COPIED = {name for name in FILES if name.endswith((".md", ".csv", ".png"))} | {"README.md", LIST}
 
@@ -46,12 +50,22 @@ def report(made: tuple[Study, Path]) -> Report:
 
 def renamed(report: Report, title: str) -> Report:
     """The same with another title, which its page and its README.md show, and every table in its caption."""
-    return replace(report, study=replace(report.study, title=title), section=replace(report.section, scale=title))
+    return replace(
+        report,
+        study=replace(report.study, title=title),
+        section=replace(report.section, scale=title),
+    )
 
 
 def held(folder: Path) -> dict[str, bytes]:
-    result = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    return {name: content for name, content in result.items() if not name.startswith("tensorboard/")}
+    result = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    return {
+        name: content for name, content in result.items() if not name.startswith("tensorboard/")
+    }
 
 
 def in_fork(work: Callable[[], None]) -> int:
@@ -69,13 +83,19 @@ def test_a_report_replaces_an_earlier_one_and_nothing_beside_it(report: Report, 
     write_files(report, tmp_path)
     assert held(tmp_path).keys() == FILES
     logs = list((tmp_path / "tensorboard").rglob("events*"))
-    mine = {"figures/mine.png": b"a person's", "tables/mine.csv": b"a person's", "tensorboard/mine/events.out.tfevents.1": b"a person's"}
+    mine = {
+        "figures/mine.png": b"a person's",
+        "tables/mine.csv": b"a person's",
+        "tensorboard/mine/events.out.tfevents.1": b"a person's",
+    }
     for name, content in mine.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
     write_files(replace(report, tables=report.tables[:1], figures=[]), tmp_path)
     result = held(tmp_path)
-    assert result.keys() == {name for name in FILES if "second" not in name and "points" not in name} | {
+    assert result.keys() == {
+        name for name in FILES if "second" not in name and "points" not in name
+    } | {
         "figures/mine.png",
         "tables/mine.csv",
     }
@@ -85,12 +105,15 @@ def test_a_report_replaces_an_earlier_one_and_nothing_beside_it(report: Report, 
 
 
 @pytest.mark.parametrize("name", ["tables/first.tex", "report.html"])
-def test_a_report_that_a_person_has_changed_is_not_written_over(report: Report, tmp_path: Path, name: str):
+def test_a_report_that_a_person_has_changed_is_not_written_over(
+    report: Report, tmp_path: Path, name: str
+):
     write_files(report, tmp_path)
     (tmp_path / name).write_text("a person's remarks")
     before = held(tmp_path)
     with pytest.raises(
-        InputError, match=rf"{name} was changed after it was written; move it away, or delete it to have it written again\."
+        InputError,
+        match=rf"{name} was changed after it was written; move it away, or delete it to have it written again\.",
     ):
         write_files(renamed(report, "Another"), tmp_path)
     assert held(tmp_path) == before
@@ -128,7 +151,10 @@ def test_of_two_reports_at_once_one_whole_report_is_left(report: Report, tmp_pat
     out = tmp_path / "out"
     write_files(renamed(report, "Number 99."), out)
     context = get_context("fork")
-    writers = [context.Process(target=write_files, args=(renamed(report, f"Number {number}."), out)) for number in range(10, 20)]
+    writers = [
+        context.Process(target=write_files, args=(renamed(report, f"Number {number}."), out))
+        for number in range(10, 20)
+    ]
     for writer in writers:
         writer.start()
     seen = set()
@@ -187,7 +213,11 @@ def test_a_report_killed_in_mid_write_leaves_a_whole_page_and_the_next_one_no_re
     assert new is None or (b"<h1>After</h1>" in result["report.html"]) is new
     if event == "fsync":
         assert result.items() >= before.items() - {(LIST, before[LIST]), (".lock", b"")}
-    assert all(content.endswith(b"</body></html>\n") for name, content in result.items() if name == "report.html")
+    assert all(
+        content.endswith(b"</body></html>\n")
+        for name, content in result.items()
+        if name == "report.html"
+    )
     write_files(renamed(report, "At last"), tmp_path)
     result = held(tmp_path)
     assert result.keys() == FILES
@@ -201,7 +231,13 @@ def test_a_report_killed_in_mid_write_leaves_a_whole_page_and_the_next_one_no_re
 @pytest.fixture
 def paper(tmp_path: Path) -> Path:
     """A paper's folder, with figures and tables of the authors' own, one of them by the name of a report's."""
-    for name in ("paper.tex", "figures/mine.png", "figures/points.png", "tables/mine.csv", "tables/mine.md"):
+    for name in (
+        "paper.tex",
+        "figures/mine.png",
+        "figures/points.png",
+        "tables/mine.csv",
+        "tables/mine.md",
+    ):
         (tmp_path / "paper" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "paper" / name).write_text(f"the authors' {name}")
     return tmp_path / "paper"
@@ -239,13 +275,19 @@ def test_an_earlier_copy_is_replaced_with_all_that_it_has_no_more(report: Report
 
 
 @pytest.mark.parametrize("name", ["README.md", "tables/second.csv", "figures/points.png"])
-def test_a_copy_that_a_person_has_changed_is_refused_by_name(report: Report, tmp_path: Path, name: str):
+def test_a_copy_that_a_person_has_changed_is_refused_by_name(
+    report: Report, tmp_path: Path, name: str
+):
     write_copy(report, tmp_path)
     (tmp_path / name).write_text("a person's remarks")
     before = held(tmp_path)
-    for changed in (renamed(report, "Another"), replace(report, tables=report.tables[:1], figures=[])):
+    for changed in (
+        renamed(report, "Another"),
+        replace(report, tables=report.tables[:1], figures=[]),
+    ):
         with pytest.raises(
-            InputError, match=rf"{name} was changed after it was written; move it away, or delete it to have it written again\."
+            InputError,
+            match=rf"{name} was changed after it was written; move it away, or delete it to have it written again\.",
         ):
             write_copy(changed, tmp_path)
     assert held(tmp_path) == before
@@ -260,7 +302,9 @@ def refused(report: Report, folder: Path, name: str) -> None:
     assert held(folder) == before
 
 
-def test_without_a_list_nothing_is_a_copys_own_but_what_stays_as_it_is(report: Report, tmp_path: Path):
+def test_without_a_list_nothing_is_a_copys_own_but_what_stays_as_it_is(
+    report: Report, tmp_path: Path
+):
     """Not even what its README.md shows: a person may have put it there, or changed it."""
     write_copy(report, tmp_path)
     whole = held(tmp_path)
@@ -280,12 +324,24 @@ def test_without_a_list_nothing_is_a_copys_own_but_what_stays_as_it_is(report: R
     refused(report, tmp_path, "README.md")
 
 
-@pytest.mark.parametrize("name", ["basins_frozen", "basins_small", "epistemic", "human_uncertainty"])
-def test_a_copy_of_an_earlier_version_is_refused_before_anything_is_computed(report: Report, tmp_path: Path, name: str):
+@pytest.mark.parametrize(
+    "name", ["basins_frozen", "basins_small", "epistemic", "human_uncertainty"]
+)
+def test_a_copy_of_an_earlier_version_is_refused_before_anything_is_computed(
+    report: Report, tmp_path: Path, name: str
+):
     """The results in this repository are such copies, which kept no list."""
-    shutil.copytree(Path(__file__).parents[3] / "docs" / "results" / name, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(
+        Path(__file__).parents[3] / "docs" / "results" / name, tmp_path, dirs_exist_ok=True
+    )
     (tmp_path / LIST).unlink(missing_ok=True)
-    text = (tmp_path / "README.md").read_text().replace(MARK, "<!-- Written by cli.py study report --copy; changes made here are lost. -->")
+    text = (
+        (tmp_path / "README.md")
+        .read_text()
+        .replace(
+            MARK, "<!-- Written by cli.py study report --copy; changes made here are lost. -->"
+        )
+    )
     (tmp_path / "README.md").write_text(text)
     refused(report, tmp_path, "README.md")
     with pytest.raises(InputError, match=r"README\.md was not written by a copy that keeps a list"):
@@ -313,13 +369,16 @@ def test_a_copy_goes_neither_to_runs_nor_to_reports_nor_to_another_studys_copy(
         tmp_path / "other-report": f"is the folder of a report; {new}",
         old: f"is the folder of a report; {new}",
         trained: f"is the folder of a run; {new}",
-        tmp_path / "copy": f"holds a copy of the study other, as its {LIST} says; {new}, or delete what is there",
+        tmp_path
+        / "copy": f"holds a copy of the study other, as its {LIST} says; {new}, or delete what is there",
     }
     for again in range(2):
         before = held(tmp_path), held(runs)
         for place, message in places.items():
             with pytest.raises(SystemExit):
-                main(["study", "report", str(study.path), "--runs", str(runs), "--copy", str(place)])
+                main(
+                    ["study", "report", str(study.path), "--runs", str(runs), "--copy", str(place)]
+                )
             assert capsys.readouterr().err == f"error: {place} {message}.\n"
         assert (held(tmp_path), held(runs)) == before
         if not again:  # the next time there is a report
@@ -371,11 +430,17 @@ def test_runs_that_cannot_be_written_give_a_copy_and_need_no_lock(
 ):
     study, runs = made
     monkeypatch.setattr(studies.report.command, "is_writable", lambda folder: False)
-    with pytest.raises(InputError, match=r"sweep-report cannot be written; name a folder for a copy of the report with --copy\."):
+    with pytest.raises(
+        InputError,
+        match=r"sweep-report cannot be written; name a folder for a copy of the report with --copy\.",
+    ):
         report_command(study, runs, None, print)
     before = sorted(runs.rglob("*"))
     messages: list[str] = []
     report_command(study, runs, tmp_path / "copy", messages.append)
-    assert messages == [f"{runs}/sweep-report cannot be written, so there is a copy alone", f"copy: {tmp_path}/copy/README.md"]
+    assert messages == [
+        f"{runs}/sweep-report cannot be written, so there is a copy alone",
+        f"copy: {tmp_path}/copy/README.md",
+    ]
     assert held(tmp_path / "copy").keys() == COPIED
     assert sorted(runs.rglob("*")) == before  # not even a lock

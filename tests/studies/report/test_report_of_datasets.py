@@ -24,12 +24,41 @@ from tests.studies.report.report_checks import check_legible
 
 DELIVERIES = ["MajorityVote", "SoftLabels"]
 OF = {"groups": "dataset", "rows": "data.delivery", "reference": "MajorityVote"}
-TABLE = {"name": "table3", **OF, "columns": ["accuracy", "kl"], "test": "t", "published": "epistemic.table3"}
-CHANGES = {"name": "table4", **OF, "level": "SoftLabels", "columns": ["kl", "entropy_pearson"], "published": "epistemic.table4"}
-STATISTICS = {"name": "table1", "title": "Statistics", "rows": "dataset", "published": "epistemic.table1"}
-EXAMPLES = {"name": "figure5", "kind": "examples", "rows": "data.delivery", "panels": "dataset", "number": 1}
+TABLE = {
+    "name": "table3",
+    **OF,
+    "columns": ["accuracy", "kl"],
+    "test": "t",
+    "published": "epistemic.table3",
+}
+CHANGES = {
+    "name": "table4",
+    **OF,
+    "level": "SoftLabels",
+    "columns": ["kl", "entropy_pearson"],
+    "published": "epistemic.table4",
+}
+STATISTICS = {
+    "name": "table1",
+    "title": "Statistics",
+    "rows": "dataset",
+    "published": "epistemic.table1",
+}
+EXAMPLES = {
+    "name": "figure5",
+    "kind": "examples",
+    "rows": "data.delivery",
+    "panels": "dataset",
+    "number": 1,
+}
 HISTOGRAM = {"name": "figure3", "kind": "entropy_histogram", "panels": "dataset"}
-HISTORY = {"name": "figure4", "kind": "history", "metric": "val/soft_nll", "lines": "data.delivery", "panels": "dataset"}
+HISTORY = {
+    "name": "figure4",
+    "kind": "history",
+    "metric": "val/soft_nll",
+    "lines": "data.delivery",
+    "panels": "dataset",
+}
 REPORT: dict[str, Any] = {
     "scale": "nothing was trained",
     "labels": {"CIFAR10HHard": "CIFAR-10H-Hard"},
@@ -56,7 +85,9 @@ CONTENT = {
 
 
 def load(folder: Path, report: dict[str, Any]) -> Study:
-    (folder / "both.yaml").write_text(yaml.safe_dump({**CONTENT, "report": report}, sort_keys=False))
+    (folder / "both.yaml").write_text(
+        yaml.safe_dump({**CONTENT, "report": report}, sort_keys=False)
+    )
     return Study.load(folder / "both.yaml")
 
 
@@ -78,17 +109,31 @@ def finish(run: Run, folder: Path) -> None:
     sharp = annotator_probs.add(0.05).pow(1 if soft else 3)
     probs = sharp / sharp.sum(1, keepdim=True)
     folder.mkdir(parents=True)
-    write_predictions(folder, probs, annotator_probs, torch.arange(len(annotator_probs)), data.corpus.splits)
+    write_predictions(
+        folder, probs, annotator_probs, torch.arange(len(annotator_probs)), data.corpus.splits
+    )
     test = torch.from_numpy(data.rows("test"))
     metrics = {
         "kl": functional.kl_divergence(probs[test], annotator_probs[test]).item(),
         "accuracy": 0.5 + 0.01 * factors["seed_everything"],
     }
-    metrics["entropy_pearson"] = functional.entropy_correlation(probs[test], annotator_probs[test], "pearson").item()
-    about = {**FINISHED, "run": run.name, "dataset": factors["dataset"], "simulated_annotators": True, "versions": {"torch": "2"}}
+    metrics["entropy_pearson"] = functional.entropy_correlation(
+        probs[test], annotator_probs[test], "pearson"
+    ).item()
+    about = {
+        **FINISHED,
+        "run": run.name,
+        "dataset": factors["dataset"],
+        "simulated_annotators": True,
+        "versions": {"torch": "2"},
+    }
     results = {**about, "metrics": metrics}
     (folder / "results.json").write_text(json.dumps(results))
-    (folder / "history.json").write_text(json.dumps([{"epoch": epoch, "val/soft_nll": 1 / (1 + epoch) + 0.1 * soft} for epoch in range(5)]))
+    (folder / "history.json").write_text(
+        json.dumps(
+            [{"epoch": epoch, "val/soft_nll": 1 / (1 + epoch) + 0.1 * soft} for epoch in range(5)]
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +151,21 @@ def both(planned, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Repor
 def test_every_part_is_a_section_with_its_files(both):
     folder, _ = both
     out = folder / "out"
-    assert {path.name for path in (out / "tables").iterdir()} == {f"table{n}.{kind}" for n in (1, 3, 4) for kind in ("md", "csv", "tex")}
-    assert {path.name for path in (out / "figures").iterdir()} == {f"figure{n}.{kind}" for n in (3, 4, 5) for kind in ("png", "svg")}
+    assert {path.name for path in (out / "tables").iterdir()} == {
+        f"table{n}.{kind}" for n in (1, 3, 4) for kind in ("md", "csv", "tex")
+    }
+    assert {path.name for path in (out / "figures").iterdir()} == {
+        f"figure{n}.{kind}" for n in (3, 4, 5) for kind in ("png", "svg")
+    }
     page = (out / "report.html").read_text()
-    assert re.findall(r"<section><h2>(.*?)</h2>", page) == ["Statistics", "table3", "table4", "figure5", "figure3", "figure4"]
+    assert re.findall(r"<section><h2>(.*?)</h2>", page) == [
+        "Statistics",
+        "table3",
+        "table4",
+        "figure5",
+        "figure3",
+        "figure4",
+    ]
     for section in page.split("<section>")[1:]:
         assert "SIMULATED annotators" in section
         assert "REDUCED scale: nothing was trained." in section
@@ -117,7 +173,10 @@ def test_every_part_is_a_section_with_its_files(both):
 
 def test_figures_of_items_stay_out_of_the_copy_and_everything_else_is_in_it(both):
     folder, _ = both
-    assert {path.name for path in (folder / "copy" / "figures").iterdir()} == {"figure3.png", "figure4.png"}
+    assert {path.name for path in (folder / "copy" / "figures").iterdir()} == {
+        "figure3.png",
+        "figure4.png",
+    }
     assert {path.name for path in (folder / "copy" / "tables").iterdir()} == {
         f"table{n}.{kind}" for n in (1, 3, 4) for kind in ("md", "csv")
     }
@@ -125,7 +184,9 @@ def test_figures_of_items_stay_out_of_the_copy_and_everything_else_is_in_it(both
     titles = re.findall(r"^## (.*)$", readme, re.M)
     assert titles == ["Statistics", "table3", "table4", "figure5", "figure3", "figure4"]
     assert "it shows items of the dataset" in readme.split("## figure5")[1].split("## figure3")[0]
-    assert "costs" not in "".join(path.read_text() for path in (folder / "copy").rglob("*") if path.suffix in (".md", ".csv"))
+    assert "costs" not in "".join(
+        path.read_text() for path in (folder / "copy").rglob("*") if path.suffix in (".md", ".csv")
+    )
 
 
 def test_changes_are_those_of_the_groups_own_runs(both):
@@ -137,15 +198,19 @@ def test_changes_are_those_of_the_groups_own_runs(both):
                 [
                     record.metrics["kl"]
                     for record in report.collection.finished.values()
-                    if (record.factors["dataset"], record.factors["data.delivery"]) == (dataset, delivery)
+                    if (record.factors["dataset"], record.factors["data.delivery"])
+                    == (dataset, delivery)
                 ]
             )
             for delivery in DELIVERIES
         }
         label = report.section.label(dataset)
-        assert rows["kl", label]["change_percent"] == pytest.approx(100 * (kl["SoftLabels"] / kl["MajorityVote"] - 1))
+        assert rows["kl", label]["change_percent"] == pytest.approx(
+            100 * (kl["SoftLabels"] / kl["MajorityVote"] - 1)
+        )
     assert rows["kl", "average"]["change_percent"] == pytest.approx(
-        (rows["kl", "ChaosNLI"]["change_percent"] + rows["kl", "CIFAR-10H-Hard"]["change_percent"]) / 2
+        (rows["kl", "ChaosNLI"]["change_percent"] + rows["kl", "CIFAR-10H-Hard"]["change_percent"])
+        / 2
     )
 
 
@@ -155,7 +220,15 @@ def test_examples_show_the_test_items_on_which_people_disagree_most(both, planne
     assert figure is not None
     assert len(figure.axes) == 2 * 4
     for axes, run in zip(figure.axes[::4], (planned[0], planned[-1]), strict=True):
-        data = build_data({**run.config, "data": {**run.config["data"], "init_args": {**run.config["data"]["init_args"], "seed": 0}}})
+        data = build_data(
+            {
+                **run.config,
+                "data": {
+                    **run.config["data"],
+                    "init_args": {**run.config["data"]["init_args"], "seed": 0},
+                },
+            }
+        )
         assert data.corpus is not None
         result, test = re.search(r"^(.*), item (\d+)$", axes.get_title("left")), data.rows("test")
         assert result is not None
@@ -168,29 +241,71 @@ def test_figures_are_legible_and_nothing_is_clipped(both):
     folder, report = both
     for drawn in report.figures:
         check_legible(drawn.figure, may_touch=False)
-        assert image.imread(folder / "out" / "figures" / f"{drawn.spec.name}.png").shape[1] >= 5 * 200
+        assert (
+            image.imread(folder / "out" / "figures" / f"{drawn.spec.name}.png").shape[1] >= 5 * 200
+        )
 
 
 @pytest.mark.parametrize(
     ("report", "key", "allowed"),
     [
         ({"tables": [{**TABLE, "groups": "data"}]}, "report.tables[0].groups", "dataset"),
-        ({"tables": [{**TABLE, "groups": "data.delivery"}]}, "report.tables[0]", "data.delivery twice"),
-        ({"tables": [{**TABLE, "published": "basins.table2"}]}, "report.tables[0].published", "it has no groups"),
-        ({"tables": [{k: v for k, v in TABLE.items() if k != "groups"}]}, "report.tables[0].published", "it has groups"),
-        ({"changes": [{**CHANGES, "columns": "kl"}]}, "report.changes[0].columns", "a list of metrics"),
+        (
+            {"tables": [{**TABLE, "groups": "data.delivery"}]},
+            "report.tables[0]",
+            "data.delivery twice",
+        ),
+        (
+            {"tables": [{**TABLE, "published": "basins.table2"}]},
+            "report.tables[0].published",
+            "it has no groups",
+        ),
+        (
+            {"tables": [{k: v for k, v in TABLE.items() if k != "groups"}]},
+            "report.tables[0].published",
+            "it has groups",
+        ),
+        (
+            {"changes": [{**CHANGES, "columns": "kl"}]},
+            "report.changes[0].columns",
+            "a list of metrics",
+        ),
         ({"changes": [{**CHANGES, "columns": ["kll"]}]}, "report.changes[0].columns", "kl"),
         ({"changes": [{**CHANGES, "level": "Mixup"}]}, "report.changes[0].level", "SoftLabels"),
-        ({"changes": [{**CHANGES, "level": "MajorityVote"}]}, "report.changes[0].level", "between two levels"),
-        ({"changes": [{k: v for k, v in CHANGES.items() if k != "groups"}]}, "report.changes[0].groups", "missing"),
+        (
+            {"changes": [{**CHANGES, "level": "MajorityVote"}]},
+            "report.changes[0].level",
+            "between two levels",
+        ),
+        (
+            {"changes": [{k: v for k, v in CHANGES.items() if k != "groups"}]},
+            "report.changes[0].groups",
+            "missing",
+        ),
         ({"changes": [{**CHANGES, "name": "table3"}], "tables": [TABLE]}, "report", "table3 twice"),
-        ({"datasets": [{**STATISTICS, "rows": "data.delivery"}]}, "report.datasets[0].rows", "differ in their data"),
+        (
+            {"datasets": [{**STATISTICS, "rows": "data.delivery"}]},
+            "report.datasets[0].rows",
+            "differ in their data",
+        ),
         ({"datasets": [{"name": "t"}]}, "report.datasets[0].rows", "missing"),
-        ({"figures": [{**HISTOGRAM, "panels": "data.delivery"}]}, "report.figures[0].panels", "differ in their data"),
+        (
+            {"figures": [{**HISTOGRAM, "panels": "data.delivery"}]},
+            "report.figures[0].panels",
+            "differ in their data",
+        ),
         ({"figures": [{**HISTOGRAM, "bins": 0}]}, "report.figures[0].bins", "at least 1"),
-        ({"figures": [{**EXAMPLES, "choose": "nice"}]}, "report.figures[0].choose", "disagreement, same_class, spread"),
+        (
+            {"figures": [{**EXAMPLES, "choose": "nice"}]},
+            "report.figures[0].choose",
+            "disagreement, same_class, spread",
+        ),
         ({"figures": [{**EXAMPLES, "number": 0}]}, "report.figures[0].number", "at least 1"),
-        ({"figures": [{k: v for k, v in EXAMPLES.items() if k != "panels"}]}, "report.figures[0]", "average over dataset"),
+        (
+            {"figures": [{k: v for k, v in EXAMPLES.items() if k != "panels"}]},
+            "report.figures[0]",
+            "average over dataset",
+        ),
     ],
 )
 def test_a_mistake_names_file_key_and_choices(report, key, allowed, planned, tmp_path):

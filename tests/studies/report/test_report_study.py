@@ -33,24 +33,65 @@ from studies.report.section import KINDS
 ROOT = Path(__file__).parents[3]
 DELIVERIES = ["SoftLabels", "StochasticLabelSampling", "Multipass"]
 AT_3 = {"data.votes_per_item": 3}
-OF = {"metric": "soft_nll", "rows": "data.delivery", "level": "Multipass", "reference": "SoftLabels", "where": AT_3}
+OF = {
+    "metric": "soft_nll",
+    "rows": "data.delivery",
+    "level": "Multipass",
+    "reference": "SoftLabels",
+    "where": AT_3,
+}
 ERROR = {"kind": "target_error", "rows": "data.delivery", "reference": "SoftLabels"}
 REPORT: dict[str, Any] = {
     "scale": "two epochs",
     "comment": "These digits say nothing about photographs.",
     "labels": {"StochasticLabelSampling": "SLS"},
-    "tables": [{"name": "main", "rows": "data.delivery", "columns": ["soft_nll"], "where": AT_3, "published": "basins.table2"}],
+    "tables": [
+        {
+            "name": "main",
+            "rows": "data.delivery",
+            "columns": ["soft_nll"],
+            "where": AT_3,
+            "published": "basins.table2",
+        }
+    ],
     "figures": [
-        {"name": "sweep", "kind": "lines", "metric": ["soft_nll", "accuracy"], "x": "data.votes_per_item", "lines": "data.delivery"},
-        {"name": "brier", "kind": "points", "metric": ["brier_reliability", "brier_resolution"], "rows": "data.delivery", "where": AT_3},
-        {"name": "history", "kind": "history", "metric": "val/soft_nll", "lines": "data.delivery", "where": AT_3},
+        {
+            "name": "sweep",
+            "kind": "lines",
+            "metric": ["soft_nll", "accuracy"],
+            "x": "data.votes_per_item",
+            "lines": "data.delivery",
+        },
+        {
+            "name": "brier",
+            "kind": "points",
+            "metric": ["brier_reliability", "brier_resolution"],
+            "rows": "data.delivery",
+            "where": AT_3,
+        },
+        {
+            "name": "history",
+            "kind": "history",
+            "metric": "val/soft_nll",
+            "lines": "data.delivery",
+            "where": AT_3,
+        },
         {"name": "js", **ERROR, "panels": "data.votes_per_item"},
         {"name": "high", **ERROR, "where": AT_3, "distance": "l1", "items": "high"},
     ],
-    "comparisons": [{"name": "nets", "title": "Networks", "rows": "data.delivery", "where": AT_3, "points": 3}],
+    "comparisons": [
+        {"name": "nets", "title": "Networks", "rows": "data.delivery", "where": AT_3, "points": 3}
+    ],
     "claims": [
         {"id": "better", "claim": "Multipass is better.", "paper": "Table 1", "test": "less", **OF},
-        {"id": "alike", "claim": "Both are alike.", "paper": "Table 2", "test": "equal", "margin": "5 %", **OF},
+        {
+            "id": "alike",
+            "claim": "Both are alike.",
+            "paper": "Table 2",
+            "test": "equal",
+            "margin": "5 %",
+            **OF,
+        },
         {
             "id": "gap",
             "claim": "The gain grows with the error.",
@@ -97,7 +138,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path, Report]
         "title": "A tiny study",
         "configs": [str(ROOT / "configs/digits.yaml")],
         "options": {"trainer.max_epochs": 2},
-        "grids": {"sweep": {"data.delivery": DELIVERIES, "data.votes_per_item": [3, 10], "seed_everything": [0, 1, 2]}},
+        "grids": {
+            "sweep": {
+                "data.delivery": DELIVERIES,
+                "data.votes_per_item": [3, 10],
+                "seed_everything": [0, 1, 2],
+            }
+        },
         "predict": True,
         "report": REPORT,
     }
@@ -116,8 +163,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path, Report]
 def test_every_file_of_the_report_is_there(tiny):
     _, folder, _ = tiny
     out = folder / "out"
-    assert {path.name for path in (out / "figures").iterdir()} == {f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")}
-    assert {path.name for path in (out / "tables").iterdir()} == {f"{name}.{kind}" for name in TABLES for kind in ("md", "csv", "tex")}
+    assert {path.name for path in (out / "figures").iterdir()} == {
+        f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")
+    }
+    assert {path.name for path in (out / "tables").iterdir()} == {
+        f"{name}.{kind}" for name in TABLES for kind in ("md", "csv", "tex")
+    }
     assert (out / "representations.json").is_file()
     page = (out / "report.html").read_text()
     assert "Not drawn: SimpleFFN has no layer that gives maps." in page
@@ -135,10 +186,18 @@ def test_claims_are_the_last_section_and_say_what_three_seeds_cannot(tiny):
     with open(folder / "out" / "tables" / "claims.csv", newline="") as stream:
         claims = {line["id"]: line for line in csv.DictReader(stream)}
     assert list(claims) == ["better", "alike", "gap", "basins", "maps"]
-    assert claims["better"]["outcome"] == claims["gap"]["outcome"] == claims["basins"]["outcome"] == "undecided"
+    assert (
+        claims["better"]["outcome"]
+        == claims["gap"]["outcome"]
+        == claims["basins"]["outcome"]
+        == "undecided"
+    )
     assert "cannot reach a p below 0.125" in claims["better"]["reason"]
     assert (claims["maps"]["outcome"], claims["maps"]["statistic"]) == ("not tested", "")
-    assert re.search(r"Of 5 claims: \d supported, \d not supported, \d undecided at this power, 1 not tested\.", last)
+    assert re.search(
+        r"Of 5 claims: \d supported, \d not supported, \d undecided at this power, 1 not tested\.",
+        last,
+    )
 
 
 def test_target_errors_are_of_the_training_items_of_each_seed(tiny):
@@ -147,7 +206,9 @@ def test_target_errors_are_of_the_training_items_of_each_seed(tiny):
         lines = list(csv.DictReader(stream))
     for delivery in ("SLS", "Multipass"):
         for votes in ("3", "10"):
-            of_cell = [line for line in lines if (line["delivery"], line["panel"]) == (delivery, votes)]
+            of_cell = [
+                line for line in lines if (line["delivery"], line["panel"]) == (delivery, votes)
+            ]
             assert sum(int(line["items"]) for line in of_cell) == 3 * 2516
     (drawn,) = [drawn for drawn in report.figures if drawn.spec.name == "js"]
     assert "2,516 training items of each seed" in " ".join(drawn.caption)
@@ -157,11 +218,16 @@ def test_target_errors_are_of_the_training_items_of_each_seed(tiny):
 def test_panels_show_their_own_metric(tiny):
     study, folder, report = tiny
     figures = {drawn.spec.name: drawn.figure for drawn in report.figures}
-    for axes, metric in zip(figures["brier"].axes, ("brier_reliability", "brier_resolution"), strict=True):
+    for axes, metric in zip(
+        figures["brier"].axes, ("brier_reliability", "brier_resolution"), strict=True
+    ):
         seeds = [
-            json.loads((run.folder(folder / "runs") / "results.json").read_text())["metrics"][metric]
+            json.loads((run.folder(folder / "runs") / "results.json").read_text())["metrics"][
+                metric
+            ]
             for run in study.runs()
-            if run.factors["sweep"]["data.delivery"] == "SoftLabels" and run.factors["sweep"]["data.votes_per_item"] == 3
+            if run.factors["sweep"]["data.delivery"] == "SoftLabels"
+            and run.factors["sweep"]["data.votes_per_item"] == 3
         ]
         assert np.asarray(axes.collections[0].get_offsets())[:, 0] == pytest.approx(seeds)
         assert metric.split("_")[1] in axes.get_xlabel()
@@ -178,7 +244,11 @@ def test_new_figures_are_legible_and_nothing_is_clipped(tiny):
         if figure is None:
             continue
         figure.draw_without_rendering()
-        texts = [text for text in figure.findobj(lambda artist: hasattr(artist, "get_fontsize")) if text.get_visible() and text.get_text()]
+        texts = [
+            text
+            for text in figure.findobj(lambda artist: hasattr(artist, "get_fontsize"))
+            if text.get_visible() and text.get_text()
+        ]
         assert min(text.get_fontsize() for text in texts) >= 8
         page, content = figure.bbox, figure.get_tightbbox()
         assert min(content.x0, content.y0) >= 0, drawn.spec.name
@@ -188,15 +258,27 @@ def test_new_figures_are_legible_and_nothing_is_clipped(tiny):
         boxes = [axes.get_tightbbox() for axes in figure.axes]
         for axes in figure.axes:
             if legend := axes.get_legend():
-                assert not legend.get_window_extent().overlaps(axes.xaxis.label.get_window_extent()), drawn.spec.name
-        assert not any(a.overlaps(b) for number, a in enumerate(boxes) for b in boxes[number + 1 :]), drawn.spec.name
+                assert not legend.get_window_extent().overlaps(
+                    axes.xaxis.label.get_window_extent()
+                ), drawn.spec.name
+        assert not any(
+            a.overlaps(b) for number, a in enumerate(boxes) for b in boxes[number + 1 :]
+        ), drawn.spec.name
 
 
-def test_networks_are_compared_once_and_again_when_a_checkpoint_changes(tiny, tmp_path, monkeypatch: pytest.MonkeyPatch):
+def test_networks_are_compared_once_and_again_when_a_checkpoint_changes(
+    tiny, tmp_path, monkeypatch: pytest.MonkeyPatch
+):
     study, folder, _ = tiny
-    some = replace(study, report={"comparisons": REPORT["comparisons"], "claims": REPORT["claims"][3:]})
+    some = replace(
+        study, report={"comparisons": REPORT["comparisons"], "claims": REPORT["claims"][3:]}
+    )
     calls, compare = [], kept_comparisons.compare_runs
-    monkeypatch.setattr(kept_comparisons, "compare_runs", lambda *args, **options: calls.append(args) or compare(*args, **options))
+    monkeypatch.setattr(
+        kept_comparisons,
+        "compare_runs",
+        lambda *args, **options: calls.append(args) or compare(*args, **options),
+    )
     first, second = (build_report(some, folder / "runs", tmp_path) for _ in range(2))
     assert len(calls) == 1
     assert [drawn.caption for drawn in first.figures] == [drawn.caption for drawn in second.figures]
@@ -217,11 +299,28 @@ def test_networks_are_compared_once_and_again_when_a_checkpoint_changes(tiny, tm
 
 @pytest.mark.parametrize("reestimated", [None, [1.0, math.nan, 2.0]])
 def test_what_is_kept_is_read_back_whole(reestimated):
-    values = [PairValue("cka", ("a", "b"), (0, 1), 0.5, 10), PairValue("grad_cam", (3, 3), (1, 2), math.nan, 0, 4)]
+    values = [
+        PairValue("cka", ("a", "b"), (0, 1), 0.5, 10),
+        PairValue("grad_cam", (3, 3), (1, 2), math.nan, 0, 4),
+    ]
     lines = [PairLine(("a", "b"), 0, 10, LossLine([0.0, 0.5, 1.0], [1.0, 3.0, 2.0], reestimated))]
-    comparison = Comparison("Digits", True, "LeNet", None, "data.delivery", ["a", "b", 3], 100, 0.9, values, lines, ["A note."])
+    comparison = Comparison(
+        "Digits",
+        True,
+        "LeNet",
+        None,
+        "data.delivery",
+        ["a", "b", 3],
+        100,
+        0.9,
+        values,
+        lines,
+        ["A note."],
+    )
     text = json.dumps(without_nan(asdict(comparison)), allow_nan=False)
-    assert repr(asdict(comparison_of(json.loads(text)))) == repr(asdict(comparison))  # NaN is not equal to itself, but reads the same
+    assert repr(asdict(comparison_of(json.loads(text)))) == repr(
+        asdict(comparison)
+    )  # NaN is not equal to itself, but reads the same
 
 
 @pytest.mark.parametrize(
@@ -242,13 +341,20 @@ def test_kept_comparisons_that_cannot_be_are_refused(tmp_path: Path, change):
         [PairValue("cka", ("a", "b"), (0, 1), 0.5, 10)],
         [PairLine(("a", "b"), 0, 10, LossLine([0.0, 0.5, 1.0], [1.0, 3.0, 2.0], None))],
     )
-    kept = asdict(Comparison("Digits", True, "LeNet", None, "data.delivery", ["a", "b"], 100, 0.9, values, lines, []))
+    kept = asdict(
+        Comparison(
+            "Digits", True, "LeNet", None, "data.delivery", ["a", "b"], 100, 0.9, values, lines, []
+        )
+    )
     path = tmp_path / "representations.json"
     path.write_text(json.dumps({"basins": {"comparison": kept}}))
     assert read_kept(path)["basins"]["comparison"].values == values
     change(kept)
     path.write_text(json.dumps({"basins": {"comparison": kept}}))
-    with pytest.raises(InputError, match=r"representations\.json cannot be read; delete it to have networks compared again"):
+    with pytest.raises(
+        InputError,
+        match=r"representations\.json cannot be read; delete it to have networks compared again",
+    ):
         read_kept(path)
 
 
@@ -258,21 +364,35 @@ def test_runs_without_a_checkpoint_are_left_out_and_none_is_no_error(tiny, tmp_p
     for number, run in enumerate(study.runs()):
         own = run.folder(runs)
         own.mkdir(parents=True)
-        (own / "results.json").write_bytes((run.folder(folder / "runs") / "results.json").read_bytes())
+        (own / "results.json").write_bytes(
+            (run.folder(folder / "runs") / "results.json").read_bytes()
+        )
         if run.factors["sweep"]["data.delivery"] == "SoftLabels" or number == 6:
             best_checkpoint(own).parent.mkdir()
-            best_checkpoint(own).write_bytes(best_checkpoint(run.folder(folder / "runs")).read_bytes())
-    some = replace(study, report={"comparisons": REPORT["comparisons"], "claims": REPORT["claims"][3:4]})
+            best_checkpoint(own).write_bytes(
+                best_checkpoint(run.folder(folder / "runs")).read_bytes()
+            )
+    some = replace(
+        study, report={"comparisons": REPORT["comparisons"], "claims": REPORT["claims"][3:4]}
+    )
     report = build_report(some, runs)
-    assert "Left out, because they have no checkpoint: 5 finished runs." in report.figures[0].caption
-    assert "Left out, because only one seed of them is there: StochasticLabelSampling." in report.figures[0].caption
+    assert (
+        "Left out, because they have no checkpoint: 5 finished runs." in report.figures[0].caption
+    )
+    assert (
+        "Left out, because only one seed of them is there: StochasticLabelSampling."
+        in report.figures[0].caption
+    )
     assert report.figures[0].caption[-1] == "Not drawn: no seed has runs of two methods."
     assert report.figures[1].figure is not None  # CKA within soft labels
     assert "no barrier between both" in report.claims[0].verdict.reason
     for path in runs.glob("*/checkpoints/best.ckpt"):
         path.unlink()
     none = build_report(some, runs)
-    assert none.figures[0].caption[-1] == "Not drawn: no method has two finished runs with a checkpoint."
+    assert (
+        none.figures[0].caption[-1]
+        == "Not drawn: no method has two finished runs with a checkpoint."
+    )
     assert none.claims[0].verdict.reason == "no method has two finished runs with a checkpoint"
 
 
@@ -292,13 +412,24 @@ def test_the_copy_is_small_whole_and_says_nothing_of_the_machine(tiny):
             assert str(folder) not in text
             assert socket.gethostname() not in text
             assert not re.search(r"(?<![\w.:/<])/(?:\w+/)+", text)
-    picture, original = (image.imread(path) for path in (copy / "figures" / "js.png", folder / "out" / "figures" / "js.png"))
+    picture, original = (
+        image.imread(path)
+        for path in (copy / "figures" / "js.png", folder / "out" / "figures" / "js.png")
+    )
     assert picture.shape[1] == pytest.approx(0.75 * original.shape[1], abs=1)
     assert sum(path.stat().st_size for path in copy.rglob("*.png")) < 100_000 * len(FIGURES)
-    for message in ("# A tiny study", "SIMULATED annotators", "REDUCED scale: two epochs.", "These digits say nothing about photographs."):
+    for message in (
+        "# A tiny study",
+        "SIMULATED annotators",
+        "REDUCED scale: two epochs.",
+        "These digits say nothing about photographs.",
+    ):
         assert message in readme
     assert "python cli.py study run tiny.yaml" in readme
-    assert f"torch {report.collection.finished[next(iter(report.collection.finished))].results['versions']['torch']}" in readme
+    assert (
+        f"torch {report.collection.finished[next(iter(report.collection.finished))].results['versions']['torch']}"
+        in readme
+    )
     assert "published 0.5096 ± 0.0233" in readme
     assert "lowest 0.05, highest 0.16" in readme
     assert readme.index("## Claims") > readme.index("## Networks")
@@ -319,7 +450,9 @@ def test_a_copy_replaces_an_earlier_one_and_nothing_else(tiny, tmp_path):
     assert (tmp_path / "b" / "README.md").read_text() == "# A person's own page\n"
 
 
-def test_figures_that_show_items_are_left_out_of_the_copy(tiny, tmp_path, monkeypatch: pytest.MonkeyPatch):
+def test_figures_that_show_items_are_left_out_of_the_copy(
+    tiny, tmp_path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setitem(KINDS, "history", replace(KINDS["history"], shows_items=True))
     write_copy(replace(tiny[2], figures=tiny[2].figures[1:3]), tmp_path)
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["brier.png"]
@@ -330,8 +463,20 @@ def test_the_command_writes_report_and_copy(tiny, capsys: pytest.CaptureFixture)
     study, folder, _ = tiny
     content = yaml.safe_load(study.path.read_text())
     path, out = folder / "short.yaml", folder / "runs" / "short-report"
-    path.write_text(yaml.safe_dump({**content, "name": "short", "report": {"tables": REPORT["tables"]}}))
-    main(["study", "report", str(path), "--runs", str(folder / "runs"), "--copy", str(folder / "second")])
+    path.write_text(
+        yaml.safe_dump({**content, "name": "short", "report": {"tables": REPORT["tables"]}})
+    )
+    main(
+        [
+            "study",
+            "report",
+            str(path),
+            "--runs",
+            str(folder / "runs"),
+            "--copy",
+            str(folder / "second"),
+        ]
+    )
     printed = capsys.readouterr().out
     assert f"report: {out / 'report.html'}" in printed
     assert f"copy: {folder / 'second' / 'README.md'}" in printed

@@ -33,7 +33,9 @@ SECTION = Section([], [], labels={"MajorityVote": "hard", "SoftLabels": "soft"})
 
 
 def run(dataset: str, delivery: str, seed: int, **metrics: float) -> Record:
-    return Record("r", Path("r"), {"dataset": dataset, "delivery": delivery, "seed": seed}, metrics, {}, {})
+    return Record(
+        "r", Path("r"), {"dataset": dataset, "delivery": delivery, "seed": seed}, metrics, {}, {}
+    )
 
 
 def as_published() -> list[Record]:
@@ -41,8 +43,19 @@ def as_published() -> list[Record]:
     records = []
     for dataset in DATASETS:
         for delivery in ("MajorityVote", "SoftLabels"):
-            means = {metric: cell["mean"] for metric, cell in PUBLISHED["cells"][dataset][delivery].items()}
-            records += [run(dataset, delivery, seed, **{m: mean + 0.001 * (seed - 1.5) for m, mean in means.items()}) for seed in range(4)]
+            means = {
+                metric: cell["mean"]
+                for metric, cell in PUBLISHED["cells"][dataset][delivery].items()
+            }
+            records += [
+                run(
+                    dataset,
+                    delivery,
+                    seed,
+                    **{m: mean + 0.001 * (seed - 1.5) for m, mean in means.items()},
+                )
+                for seed in range(4)
+            ]
         records.append(run(dataset, "Multipass", 0, kl=99.0, entropy_pearson=99.0))
     return records
 
@@ -52,7 +65,12 @@ def test_the_papers_own_means_give_the_changes_that_its_note_states():
     result = {(row["metric"], row["group"]): row for row in listing.rows}
     wanted = {
         "kl": {"ChaosNLI": -13.1, "CIFAR10HHard": -31.9, "POPQUORN": -16.0, "average": -20.3},
-        "entropy_pearson": {"ChaosNLI": 118.5, "CIFAR10HHard": 39.7, "POPQUORN": 23.3, "average": 60.5},
+        "entropy_pearson": {
+            "ChaosNLI": 118.5,
+            "CIFAR10HHard": 39.7,
+            "POPQUORN": 23.3,
+            "average": 60.5,
+        },
     }
     for metric, by_group in wanted.items():
         for group, percent in by_group.items():
@@ -62,12 +80,18 @@ def test_the_papers_own_means_give_the_changes_that_its_note_states():
             assert str(percent).lstrip("-") in PUBLISHED["note"]
     assert result["kl", "average"]["published_change_percent"] == -32
     assert result["entropy_pearson", "ChaosNLI"]["published_change_percent"] == 119
-    assert math.isnan(result["entropy_spearman", "average"]["change_percent"])  # these runs have none
+    assert math.isnan(
+        result["entropy_spearman", "average"]["change_percent"]
+    )  # these runs have none
 
 
 def test_readers_see_means_changes_and_published_values():
     text = listing_markdown(changes_listing(SPEC, as_published(), SECTION, ["seed"]))
-    (line,) = [line for line in text.splitlines() if line.startswith("| Entropy correlation (Pearson) ↑ | ChaosNLI")]
+    (line,) = [
+        line
+        for line in text.splitlines()
+        if line.startswith("| Entropy correlation (Pearson) ↑ | ChaosNLI")
+    ]
     assert "| 0.1300 ± 0.0013 | 0.2840 ± 0.0013 | +118.5 % (+" in line
     assert line.endswith("| 0.13, 0.284<br>+119 % |")
     assert "in percent of hard" in text
@@ -75,9 +99,17 @@ def test_readers_see_means_changes_and_published_values():
 
 
 def test_only_seeds_that_both_have_count():
-    spec = replace(SPEC, columns=["kl"], levels={**SPEC.levels, "dataset": ["ChaosNLI"]}, published_entry={})
-    records = [run("ChaosNLI", "MajorityVote", seed, kl=value) for seed, value in enumerate((1.0, 2.0, 5.0))]
-    records += [run("ChaosNLI", "SoftLabels", seed, kl=value) for seed, value in ((0, 0.5), (1, 0.5), (2, math.nan), (3, 7.0))]
+    spec = replace(
+        SPEC, columns=["kl"], levels={**SPEC.levels, "dataset": ["ChaosNLI"]}, published_entry={}
+    )
+    records = [
+        run("ChaosNLI", "MajorityVote", seed, kl=value)
+        for seed, value in enumerate((1.0, 2.0, 5.0))
+    ]
+    records += [
+        run("ChaosNLI", "SoftLabels", seed, kl=value)
+        for seed, value in ((0, 0.5), (1, 0.5), (2, math.nan), (3, 7.0))
+    ]
     (row,) = changes_listing(spec, records, SECTION, ["seed"]).rows  # one group has no average
     assert (row["pairs"], row["reference_mean"], row["level_mean"]) == (2, 1.5, 0.5)
     assert row["change_percent"] == pytest.approx(-200 / 3)
@@ -86,9 +118,14 @@ def test_only_seeds_that_both_have_count():
 
 def test_the_average_waits_for_every_dataset():
     some = [record for record in as_published() if record.factors["dataset"] != "POPQUORN"]
-    rows = {(row["metric"], row["group"]): row for row in changes_listing(SPEC, some, SECTION, ["seed"]).rows}
+    rows = {
+        (row["metric"], row["group"]): row
+        for row in changes_listing(SPEC, some, SECTION, ["seed"]).rows
+    }
     assert rows["kl", "ChaosNLI"]["change_shown"].startswith("-13.1 %")
-    assert rows["kl", "POPQUORN"]["change_shown"] == rows["kl", "average"]["change_shown"] == NOTHING
+    assert (
+        rows["kl", "POPQUORN"]["change_shown"] == rows["kl", "average"]["change_shown"] == NOTHING
+    )
     assert np.isnan(rows["kl", "average"]["change_percent"])
     header = listing_csv(changes_listing(SPEC, [], SECTION, ["seed"])).splitlines()[0]
     assert header.startswith("measure,group,metric,pairs,level_mean,level_sd,reference_mean")

@@ -22,17 +22,32 @@ from studies.tables.table_formats import NOTHING
 from tests.studies.report.item_datasets import Pictures, Texts
 
 LEVELS = {"dataset": ["POPQUORN", "CIFAR10HHard", "ChaosNLI"]}
-SPEC = DatasetsSpec("t1", "Datasets", rows="dataset", published_entry=published("tables")["epistemic.table1"], levels=LEVELS)
+SPEC = DatasetsSpec(
+    "t1",
+    "Datasets",
+    rows="dataset",
+    published_entry=published("tables")["epistemic.table1"],
+    levels=LEVELS,
+)
 HISTOGRAM = FigureSpec("h", kind="entropy_histogram", panels="dataset", bins=10, levels=LEVELS)
 SECTION = Section([], [], labels={"CIFAR10HHard": "CIFAR-10H-Hard"})
 
 
 def record(level: str, kind: str, seed: int = 0) -> Record:
-    config = {"data": {"class_path": f"tests.studies.report.item_datasets.{kind}", "init_args": {"seed": seed}}}
+    config = {
+        "data": {
+            "class_path": f"tests.studies.report.item_datasets.{kind}",
+            "init_args": {"seed": seed},
+        }
+    }
     return Record("r", Path("r"), {"dataset": level, "seed": seed}, {}, {}, config)
 
 
-RECORDS = [record("POPQUORN", "Texts"), record("CIFAR10HHard", "Pictures"), record("POPQUORN", "Texts", seed=1)]
+RECORDS = [
+    record("POPQUORN", "Texts"),
+    record("CIFAR10HHard", "Pictures"),
+    record("POPQUORN", "Texts", seed=1),
+]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +65,13 @@ def test_numbers_are_those_of_the_vote_table(data):
     texts, pictures, absent = listing.rows
     counts = Texts().load().votes.counts
     assert counts is not None
-    assert (texts["kind"], texts["classes"], texts["items"], texts["fewest_votes"], texts["most_votes"]) == ("texts", 3, 3592, 3, 12)
+    assert (
+        texts["kind"],
+        texts["classes"],
+        texts["items"],
+        texts["fewest_votes"],
+        texts["most_votes"],
+    ) == ("texts", 3, 3592, 3, 12)
     assert texts["votes_per_item"] == pytest.approx(counts.sum() / 3592)
     assert (pictures["kind"], pictures["classes"]) == ("images", 10)
     for row, kind in ((texts, Texts), (pictures, Pictures)):
@@ -65,11 +86,19 @@ def test_published_values_stand_below_ours(data):
     listing = dataset_listing(SPEC, RECORDS, SECTION, data)
     text = listing_markdown(listing)
     (line,) = [line for line in text.splitlines() if line.startswith("| POPQUORN")]
-    assert "| texts | 3<br>published 5 | 3,592<br>published 3,700 | 7.5 (3 to 12)<br>published 6.7 |" in line
+    assert (
+        "| texts | 3<br>published 5 | 3,592<br>published 3,700 | 7.5 (3 to 12)<br>published 6.7 |"
+        in line
+    )
     assert line.endswith("published 0.62 ± 0.18 |")
     assert "3,718 items" in text
     header = listing_csv(listing).splitlines()[0].split(",")
-    assert {"items", "published_items", "normalized_entropy_sd", "published_normalized_entropy_sd"} < set(header)
+    assert {
+        "items",
+        "published_items",
+        "normalized_entropy_sd",
+        "published_normalized_entropy_sd",
+    } < set(header)
     assert not any(name.endswith("_shown") for name in header)
 
 
@@ -117,7 +146,9 @@ def test_the_histogram_counts_every_item_once(data):
         wanted = entropies(kind)
         counts = np.histogram(wanted.clip(0, 1), bins=10, range=(0, 1))[0]
         (drawn,) = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
-        assert drawn.get_data()[0] == pytest.approx(counts / len(wanted), abs=2e-3)  # an entropy at the edge of a bin may be rounded
+        assert drawn.get_data()[0] == pytest.approx(
+            counts / len(wanted), abs=2e-3
+        )  # an entropy at the edge of a bin may be rounded
         assert sum(drawn.get_data()[0]) == pytest.approx(1)
         assert np.asarray(axes.get_lines()[0].get_xdata())[0] == pytest.approx(wanted.mean())
         assert axes.get_xlabel() == "normalised entropy"

@@ -39,7 +39,9 @@ SPEC = TableSpec(
 def values(dataset: str, delivery: str, metric: str) -> np.ndarray:
     """POPQUORN is better in everything than ChaosNLI, so that a comparison across groups would show."""
     place = [DATASETS.index(dataset), DELIVERIES.index(delivery), len(metric)]
-    result = 0.4 + 0.3 * place[0] + 0.02 * place[1] + np.random.default_rng(place).normal(0, 0.02, 6)
+    result = (
+        0.4 + 0.3 * place[0] + 0.02 * place[1] + np.random.default_rng(place).normal(0, 0.02, 6)
+    )
     return result if metric == "accuracy" else 1 - result
 
 
@@ -50,7 +52,10 @@ def table() -> Table:
             "r",
             Path("r"),
             {"dataset": dataset, "delivery": delivery, "seed": seed},
-            {metric: float(values(dataset, delivery, metric)[seed]) for metric in ("accuracy", "kl")},
+            {
+                metric: float(values(dataset, delivery, metric)[seed])
+                for metric in ("accuracy", "kl")
+            },
             {},
             {},
         )
@@ -80,13 +85,22 @@ def test_each_group_has_its_own_best(table):
     for metric, best in (("accuracy", max), ("kl", min)):
         for dataset in DATASETS:
             means = {delivery: values(dataset, delivery, metric).mean() for delivery in DELIVERIES}
-            bold = [delivery for delivery in DELIVERIES if table.cells[(dataset, delivery), metric].best]
+            bold = [
+                delivery for delivery in DELIVERIES if table.cells[(dataset, delivery), metric].best
+            ]
             assert bold == [best(means, key=lambda delivery: means[delivery])]
 
 
 def test_published_values_are_those_of_the_group(table):
-    assert table.cells[("ChaosNLI", "SoftLabels"), "kl"].published == {"mean": 0.319, "sd": 0.012, "p": 4.7e-07}
-    assert table.cells[("POPQUORN", "MajorityVote"), "accuracy"].published == {"mean": 0.52, "sd": 0.0125}
+    assert table.cells[("ChaosNLI", "SoftLabels"), "kl"].published == {
+        "mean": 0.319,
+        "sd": 0.012,
+        "p": 4.7e-07,
+    }
+    assert table.cells[("POPQUORN", "MajorityVote"), "accuracy"].published == {
+        "mean": 0.52,
+        "sd": 0.0125,
+    }
     assert table.cells[("POPQUORN", "Multipass"), "kl"].published == {}
 
 
@@ -100,11 +114,20 @@ def test_all_formats_name_group_and_row(table):
     body = [line for line in to_markdown(table, SECTION).splitlines() if line.startswith("|")]
     assert body[0].startswith("| dataset | delivery |")
     assert {line.count("|") for line in body} == {5}
-    assert [line.split(" | ")[0] for line in body[2:]] == ["| Chaos NLI", "| ", "| ", "| POPQUORN", "| ", "| "]
+    assert [line.split(" | ")[0] for line in body[2:]] == [
+        "| Chaos NLI",
+        "| ",
+        "| ",
+        "| POPQUORN",
+        "| ",
+        "| ",
+    ]
     assert [line.split(" | ")[1] for line in body[2:5]] == ["MajorityVote", "soft", "Multipass"]
     tex = to_tex(table, SECTION)
     assert r"\begin{tabular}{llrr}" in tex
-    assert all(len(re.findall(r"(?<!\\)&", line)) == 3 for line in tex.splitlines() if line.endswith(r"\\"))
+    assert all(
+        len(re.findall(r"(?<!\\)&", line)) == 3 for line in tex.splitlines() if line.endswith(r"\\")
+    )
     page = to_html(table, SECTION)
     assert all(row.count("<t") == 4 for row in re.findall(r"<tr>(.*?)</tr>", page))
 
@@ -117,7 +140,14 @@ def test_the_caption_says_what_is_compared(table):
 
 
 def test_a_group_without_runs_is_empty_and_not_tested(table):
-    half = build_table(SPEC, [record for record in table.records if record.factors["dataset"] == "ChaosNLI"], ["seed"])
+    half = build_table(
+        SPEC,
+        [record for record in table.records if record.factors["dataset"] == "ChaosNLI"],
+        ["seed"],
+    )
     assert half.cells[("POPQUORN", "SoftLabels"), "kl"].summary is None
     assert math.isnan(half.cells[("POPQUORN", "SoftLabels"), "kl"].holm_p)
-    assert half.cells[("ChaosNLI", "SoftLabels"), "kl"].test == table.cells[("ChaosNLI", "SoftLabels"), "kl"].test
+    assert (
+        half.cells[("ChaosNLI", "SoftLabels"), "kl"].test
+        == table.cells[("ChaosNLI", "SoftLabels"), "kl"].test
+    )

@@ -49,7 +49,9 @@ class Shown(HTMLParser):
 
 
 def rendered(text: str) -> Shown:
-    return Shown(MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text))
+    return Shown(
+        MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text)
+    )
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -61,7 +63,13 @@ def test_a_text_is_shown_as_it_is(text: str):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_so_are_titles_captions_headings_and_cells_of_a_listing(text: str):
-    listing = Listing("l", text, [f"Of {text}"], {"a": text, "b": "second"}, [{"a": text, "b": 1.5}, {"a": f"{text}\n{text}", "b": 2.5}])
+    listing = Listing(
+        "l",
+        text,
+        [f"Of {text}"],
+        {"a": text, "b": "second"},
+        [{"a": text, "b": 1.5}, {"a": f"{text}\n{text}", "b": 2.5}],
+    )
     shown = rendered(listing_markdown(listing))
     assert shown.tags == {"h2", "p", "table", "thead", "tbody", "tr", "th", "td", "br"}
     assert shown.attributes <= {"style"}  # of columns of numbers
@@ -69,7 +77,9 @@ def test_so_are_titles_captions_headings_and_cells_of_a_listing(text: str):
     assert words.count(text) == 3  # the title, a heading and a cell
     assert f"{text}{text}" in words  # two lines of one cell
     assert f"Of {text}" in words
-    assert len([word for word in words if word in ("1.5000", "2.5000")]) == 2  # nothing has moved to another column
+    assert (
+        len([word for word in words if word in ("1.5000", "2.5000")]) == 2
+    )  # nothing has moved to another column
 
 
 def test_lines_and_control_characters_are_blanks():

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from studies.analysis.claims.claim_tests import judge_difference, judge_equality, judge_family, judge_level, judge_trend
+from studies.analysis.claims.claim_tests import (
+    judge_difference,
+    judge_equality,
+    judge_family,
+    judge_level,
+    judge_trend,
+)
 from studies.analysis.claims.claim_values import jackknife_by_seed
 
 OUTCOMES = {"supported", "not supported", "undecided"}
@@ -32,8 +38,12 @@ def test_a_difference_is_judged_by_both_one_sided_wilcoxon_tests(number: int, si
     a, b = sample(number, shift=(number - 2.5) / 3)
     verdict = judge_difference(pairs(a, b), side)
     for_it = stats.wilcoxon(a, b, alternative=side, method="exact")[1]
-    against = stats.wilcoxon(a, b, alternative={"less": "greater", "greater": "less"}[side], method="exact")[1]
-    expected = "supported" if for_it <= 0.05 else "not supported" if against <= 0.05 else "undecided"
+    against = stats.wilcoxon(
+        a, b, alternative={"less": "greater", "greater": "less"}[side], method="exact"
+    )[1]
+    expected = (
+        "supported" if for_it <= 0.05 else "not supported" if against <= 0.05 else "undecided"
+    )
     assert verdict.outcome == expected
     assert verdict.numbers["p"] == pytest.approx(for_it)
     assert verdict.numbers["estimate"] == pytest.approx((a - b).mean())
@@ -58,7 +68,9 @@ def test_ties_decide_nothing_and_count_for_nothing():
     assert "4 of 5 seeds agree" in one_tie.statistic
 
 
-@pytest.mark.parametrize("judgement", [lambda p: judge_difference(p, "less"), lambda p: judge_equality(p, 0.1)])
+@pytest.mark.parametrize(
+    "judgement", [lambda p: judge_difference(p, "less"), lambda p: judge_equality(p, 0.1)]
+)
 def test_one_pair_decides_nothing(judgement):
     verdict = judgement({(0,): (1.0, 2.0)})
     assert verdict.outcome == "undecided"
@@ -74,7 +86,10 @@ def test_equality_is_the_two_one_sided_t_tests_of_statsmodels(number: int, margi
     assert verdict.numbers["p"] == pytest.approx(p)
     assert (verdict.outcome == "supported") == (p <= 0.05)
     low, high = stats.t.interval(0.9, 7, (a - b).mean(), stats.sem(a - b))
-    assert (verdict.numbers["low"], verdict.numbers["high"]) == (pytest.approx(low), pytest.approx(high))
+    assert (verdict.numbers["low"], verdict.numbers["high"]) == (
+        pytest.approx(low),
+        pytest.approx(high),
+    )
     assert (verdict.outcome == "not supported") == (low > margin or high < -margin)
 
 
@@ -84,17 +99,25 @@ def test_a_margin_may_be_a_share_of_the_reference():
     assert judge_equality(pairs(a, b), "5 %").outcome == "supported"
     assert judge_equality(pairs(a, b), "0.5%").outcome == "undecided"
     assert judge_equality(pairs(np.array(a) + 1, b), "5 %").outcome == "not supported"
-    assert judge_equality(pairs(b, b), 0.0).outcome == "supported"  # no spread at all: the interval is a point
+    assert (
+        judge_equality(pairs(b, b), 0.0).outcome == "supported"
+    )  # no spread at all: the interval is a point
 
 
-@pytest.mark.parametrize(("bound", "above"), [(0.9, "supported"), (0.93, "undecided"), (0.99, "not supported")])
+@pytest.mark.parametrize(
+    ("bound", "above"), [(0.9, "supported"), (0.93, "undecided"), (0.99, "not supported")]
+)
 def test_a_level_is_judged_by_the_interval_of_its_mean(bound: float, above: str):
     values = {(seed,): value for seed, value in enumerate((0.92, 0.925, 0.93, 0.935, 0.945))}
     assert judge_level(values, bound, "above").outcome == above
-    below = {"supported": "not supported", "not supported": "supported", "undecided": "undecided"}[above]
+    below = {"supported": "not supported", "not supported": "supported", "undecided": "undecided"}[
+        above
+    ]
     verdict = judge_level(values, bound, "below")
     assert verdict.outcome == below
-    reference = stats.bootstrap((list(values.values()),), np.mean, rng=np.random.default_rng(0)).confidence_interval
+    reference = stats.bootstrap(
+        (list(values.values()),), np.mean, rng=np.random.default_rng(0)
+    ).confidence_interval
     assert (verdict.numbers["low"], verdict.numbers["high"]) == (
         pytest.approx(reference[0], abs=1e-3),
         pytest.approx(reference[1], abs=1e-3),
@@ -118,10 +141,18 @@ def test_a_family_like_the_papers_is_supported_though_holm_rejects_nothing():
     verdict = judge_family([pairs(base - gain, base) for gain in gains], "less")
     assert verdict.outcome == "supported"
     numbers = verdict.numbers
-    assert (numbers["cells"], numbers["cells_in_favour"], numbers["cells_unanimous"], numbers["cells_holm"]) == (12, 12, 9, 0)
+    assert (
+        numbers["cells"],
+        numbers["cells_in_favour"],
+        numbers["cells_unanimous"],
+        numbers["cells_holm"],
+    ) == (12, 12, 9, 0)
     assert numbers["least_p_holm"] == pytest.approx(12 / 32)
     assert numbers["p"] == 1 / 32
-    assert judge_family([pairs(base - gain, base) for gain in gains], "greater").outcome == "not supported"
+    assert (
+        judge_family([pairs(base - gain, base) for gain in gains], "greater").outcome
+        == "not supported"
+    )
 
 
 def test_a_family_with_a_cell_against_it_is_undecided_and_with_a_certain_one_contradicted():
@@ -141,8 +172,13 @@ def test_a_family_does_not_depend_on_units_and_takes_seeds_that_all_cells_have()
     rng = np.random.default_rng(2)
     base, gains = rng.normal(size=6), rng.normal(0.4, 1, size=(3, 6))
     cells = [pairs(base + gain, base) for gain in gains]
-    scaled = [pairs((base + gain) * scale, base * scale) for gain, scale in zip(gains, (1, 1000, 1e-3), strict=True)]
-    assert judge_family(cells, "greater").numbers["p"] == judge_family(scaled, "greater").numbers["p"]
+    scaled = [
+        pairs((base + gain) * scale, base * scale)
+        for gain, scale in zip(gains, (1, 1000, 1e-3), strict=True)
+    ]
+    assert (
+        judge_family(cells, "greater").numbers["p"] == judge_family(scaled, "greater").numbers["p"]
+    )
     one = dict(list(cells[0].items())[:4])
     fewer = judge_family([one, *cells[1:]], "greater")
     assert (fewer.outcome, fewer.numbers["n"]) == ("undecided", 4)
@@ -154,13 +190,17 @@ def page_p(table: np.ndarray) -> float:
     order = np.arange(1, table.shape[1] + 1)
     observed = (stats.rankdata(table, axis=1) * order).sum()
     rows = [np.dot(row, order) for row in permutations(order)]
-    return float(np.mean([sum(chosen) >= observed - 1e-9 for chosen in product(rows, repeat=len(table))]))
+    return float(
+        np.mean([sum(chosen) >= observed - 1e-9 for chosen in product(rows, repeat=len(table))])
+    )
 
 
 @pytest.mark.parametrize("number", range(5))
 def test_a_trend_is_pages_test_by_enumeration(number: int):
     table = np.random.default_rng(number).normal(size=(3, 4)) + np.arange(4) * (number - 1)
-    rising, falling = (judge_trend(table, list("abcd"), direction) for direction in ("rising", "falling"))
+    rising, falling = (
+        judge_trend(table, list("abcd"), direction) for direction in ("rising", "falling")
+    )
     assert rising.numbers["p"] == pytest.approx(page_p(table))
     assert falling.numbers["p"] == pytest.approx(page_p(-table))
     in_order = bool((np.diff(table.mean(0)) > 0).all())
@@ -172,12 +212,18 @@ def test_a_trend_whose_means_are_not_in_order_is_undecided_and_says_where():
     table = np.array([[1, 3, 2, 4]] * 6) + np.arange(6)[:, None] / 10
     verdict = judge_trend(table, ["1", "5", "10", "50"], "rising")
     assert verdict.numbers["p"] < 0.05
-    assert (verdict.outcome, verdict.reason) == ("undecided", "the means are not in order (5 to 10)")
+    assert (verdict.outcome, verdict.reason) == (
+        "undecided",
+        "the means are not in order (5 to 10)",
+    )
     assert judge_trend(table[:1], ["1", "5", "10", "50"], "rising").outcome == "undecided"
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=2, max_size=8), st.floats(0.01, 5))
+@given(
+    st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=2, max_size=8),
+    st.floats(0.01, 5),
+)
 def test_a_claim_and_its_opposite_are_never_both_supported(values, margin):
     of = {(seed,): pair for seed, pair in enumerate(values)}
     less, greater = judge_difference(of, "less"), judge_difference(of, "greater")
@@ -188,7 +234,9 @@ def test_a_claim_and_its_opposite_are_never_both_supported(values, margin):
 
 
 @pytest.mark.parametrize("number", [3, 5, 10])
-def test_jackknife_values_of_sums_are_twice_their_terms_and_their_mean_is_that_over_pairs(number: int):
+def test_jackknife_values_of_sums_are_twice_their_terms_and_their_mean_is_that_over_pairs(
+    number: int,
+):
     terms = np.random.default_rng(number).normal(size=number)
     of_pairs = {(i, j): terms[i] + terms[j] for i in range(number) for j in range(i + 1, number)}
     values = jackknife_by_seed(of_pairs)

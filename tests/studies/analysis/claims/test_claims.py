@@ -61,7 +61,12 @@ Score = Callable[[str, int, int], dict[str, float]]
 
 def soft_nll(delivery: str, votes: int, seed: int) -> dict[str, float]:
     """Hard deliveries are better by little, the seed matters more."""
-    return {"soft_nll": 0.5 + 0.1 * seed + 1 / votes - 0.01 * (delivery != "SoftLabels") * (1 + seed / 10)}
+    return {
+        "soft_nll": 0.5
+        + 0.1 * seed
+        + 1 / votes
+        - 0.01 * (delivery != "SoftLabels") * (1 + seed / 10)
+    }
 
 
 def study_of(report: dict[str, Any]) -> Study:
@@ -74,10 +79,21 @@ def collection_of(score: Score) -> Collection:
     planned, finished = [], {}
     for delivery, votes, seed in product(DELIVERIES, VOTES, SEEDS):
         factors = {"data.delivery": delivery, "data.votes_per_item": votes, "seed_everything": seed}
-        run = Run(f"{delivery}-{votes}-{seed}", {"data": {"init_args": {"votes_per_item": votes}}}, {"sweep": factors})
+        run = Run(
+            f"{delivery}-{votes}-{seed}",
+            {"data": {"init_args": {"votes_per_item": votes}}},
+            {"sweep": factors},
+        )
         planned.append(run)
         if metrics := score(delivery, votes, seed):
-            finished[run.name] = Record(run.name, Path(run.name), factors, metrics, {"simulated_annotators": False}, run.config)
+            finished[run.name] = Record(
+                run.name,
+                Path(run.name),
+                factors,
+                metrics,
+                {"simulated_annotators": False},
+                run.config,
+            )
     return Collection(planned, finished)
 
 
@@ -86,9 +102,16 @@ def spec_of(claim: dict[str, Any], collection: Collection) -> ClaimSpec:
     return read_section(study_of(report), collection).claims[0]
 
 
-def verdict(claim: dict[str, Any], score: Score = soft_nll, errors: Any = None, comparison: Any = None) -> Verdict:
+def verdict(
+    claim: dict[str, Any], score: Score = soft_nll, errors: Any = None, comparison: Any = None
+) -> Verdict:
     collection = collection_of(score)
-    measured = Measured(collection, ["seed_everything"], {"gap": errors or TargetError({}, "nothing there")}, {"nets": comparison})
+    measured = Measured(
+        collection,
+        ["seed_everything"],
+        {"gap": errors or TargetError({}, "nothing there")},
+        {"nets": comparison},
+    )
     return judge(spec_of(claim, collection), measured).verdict
 
 
@@ -114,7 +137,11 @@ def test_pairs_are_seeds_that_both_have():
 
 def test_values_that_are_not_finite_are_left_out():
     def broken(delivery, votes, seed):
-        return {"soft_nll": math.nan if seed == 4 and delivery == "Multipass" else soft_nll(delivery, votes, seed)["soft_nll"]}
+        return {
+            "soft_nll": math.nan
+            if seed == 4 and delivery == "Multipass"
+            else soft_nll(delivery, votes, seed)["soft_nll"]
+        }
 
     assert verdict(LESS, broken).numbers["n"] == 4
 
@@ -122,13 +149,40 @@ def test_values_that_are_not_finite_are_left_out():
 @pytest.mark.parametrize(
     ("claim", "score", "reason"),
     [
-        (LESS, lambda d, v, s: soft_nll(d, v, s) if d != "Multipass" else {}, "no run of Multipass is finished"),
-        (LESS, lambda d, v, s: soft_nll(d, v, s) if d != "SoftLabels" else {}, "no run of SoftLabels is finished"),
-        ({**LESS, "metric": "hessian_max"}, soft_nll, "no finished run of Multipass has a finite hessian_max"),
-        (LESS, lambda d, v, s: soft_nll(d, v, s) if (s < 2) == (d == "Multipass") else {}, "no seed has a value of both Multipass"),
-        (FAMILY, lambda d, v, s: soft_nll(d, v, s) if v != 25 else {}, "2 of 6 cells have no values: no run of StochasticLabel"),
         (
-            {**BASE, "test": "above", "bound": 0, "figure": "gap", "level": "Multipass", "where": {"data.votes_per_item": 5}},
+            LESS,
+            lambda d, v, s: soft_nll(d, v, s) if d != "Multipass" else {},
+            "no run of Multipass is finished",
+        ),
+        (
+            LESS,
+            lambda d, v, s: soft_nll(d, v, s) if d != "SoftLabels" else {},
+            "no run of SoftLabels is finished",
+        ),
+        (
+            {**LESS, "metric": "hessian_max"},
+            soft_nll,
+            "no finished run of Multipass has a finite hessian_max",
+        ),
+        (
+            LESS,
+            lambda d, v, s: soft_nll(d, v, s) if (s < 2) == (d == "Multipass") else {},
+            "no seed has a value of both Multipass",
+        ),
+        (
+            FAMILY,
+            lambda d, v, s: soft_nll(d, v, s) if v != 25 else {},
+            "2 of 6 cells have no values: no run of StochasticLabel",
+        ),
+        (
+            {
+                **BASE,
+                "test": "above",
+                "bound": 0,
+                "figure": "gap",
+                "level": "Multipass",
+                "where": {"data.votes_per_item": 5},
+            },
             soft_nll,
             "nothing there",
         ),
@@ -150,10 +204,24 @@ def test_equal_with_either_kind_of_margin():
 def test_a_family_is_all_levels_columns_and_metrics():
     result = verdict(FAMILY)
     assert result.outcome == "supported"
-    assert (result.numbers["cells"], result.numbers["cells_in_favour"], result.numbers["cells_unanimous"]) == (6, 6, 6)
-    two = verdict({**FAMILY, "metric": ["soft_nll", "kl"]}, lambda d, v, s: {**soft_nll(d, v, s), "kl": -soft_nll(d, v, s)["soft_nll"]})
-    assert (two.outcome, two.numbers["cells"], two.numbers["cells_in_favour"]) == ("undecided", 12, 6)
-    one = verdict({key: value for key, value in FAMILY.items() if key != "columns"} | {"where": {"data.votes_per_item": 10}})
+    assert (
+        result.numbers["cells"],
+        result.numbers["cells_in_favour"],
+        result.numbers["cells_unanimous"],
+    ) == (6, 6, 6)
+    two = verdict(
+        {**FAMILY, "metric": ["soft_nll", "kl"]},
+        lambda d, v, s: {**soft_nll(d, v, s), "kl": -soft_nll(d, v, s)["soft_nll"]},
+    )
+    assert (two.outcome, two.numbers["cells"], two.numbers["cells_in_favour"]) == (
+        "undecided",
+        12,
+        6,
+    )
+    one = verdict(
+        {key: value for key, value in FAMILY.items() if key != "columns"}
+        | {"where": {"data.votes_per_item": 10}}
+    )
     assert (one.outcome, one.numbers["cells"]) == ("supported", 2)
 
 
@@ -164,11 +232,19 @@ def test_a_family_may_be_against_a_number():
 
 
 def test_monotone_over_levels_in_the_order_given():
-    claim = {**BASE, "test": "monotone", "metric": "soft_nll", "rows": "data.votes_per_item", "where": {"data.delivery": "Multipass"}}
+    claim = {
+        **BASE,
+        "test": "monotone",
+        "metric": "soft_nll",
+        "rows": "data.votes_per_item",
+        "where": {"data.delivery": "Multipass"},
+    }
     falling = verdict({**claim, "levels": [5, 10, 25], "direction": "falling"})
     assert falling.outcome == "supported"
     assert "Page's trend test" in falling.statistic
-    assert verdict({**claim, "levels": [25, 10, 5], "direction": "falling"}).outcome == "not supported"
+    assert (
+        verdict({**claim, "levels": [25, 10, 5], "direction": "falling"}).outcome == "not supported"
+    )
     assert verdict({**claim, "levels": [25, 5, 10], "direction": "falling"}).outcome == "undecided"
 
 
@@ -190,21 +266,46 @@ def correlated(sign: float) -> TargetError:
         return values
 
     seeds = {(seed,): Gains(distance, gain(seed)) for seed in SEEDS}
-    return TargetError({(delivery, votes): seeds for delivery in HARD for votes in VOTES}, "", 45, 45)
+    return TargetError(
+        {(delivery, votes): seeds for delivery in HARD for votes in VOTES}, "", 45, 45
+    )
 
 
 def test_correlations_of_a_target_error_figure():
-    claim = {**BASE, "test": "above", "bound": 0, "figure": "gap", "level": "Multipass", "where": {"data.votes_per_item": 5}}
+    claim = {
+        **BASE,
+        "test": "above",
+        "bound": 0,
+        "figure": "gap",
+        "level": "Multipass",
+        "where": {"data.votes_per_item": 5},
+    }
     result = verdict(claim, errors=correlated(1))
     assert result.outcome == "supported"
-    assert result.numbers["highest"] == pytest.approx(1 - 6 * 2 / (20 * (20**2 - 1)))  # two neighbours swapped
+    assert result.numbers["highest"] == pytest.approx(
+        1 - 6 * 2 / (20 * (20**2 - 1))
+    )  # two neighbours swapped
     assert verdict(claim, errors=correlated(-1)).outcome == "not supported"
-    family = {**BASE, "test": "family", "direction": "greater", "figure": "gap", "levels": HARD, "bound": 0}
+    family = {
+        **BASE,
+        "test": "family",
+        "direction": "greater",
+        "figure": "gap",
+        "levels": HARD,
+        "bound": 0,
+    }
     assert verdict(family, errors=correlated(1)).numbers["cells"] == 6
-    assert verdict({**family, "where": {"data.votes_per_item": [5, 10]}}, errors=correlated(1)).numbers["cells"] == 4
+    assert (
+        verdict(
+            {**family, "where": {"data.votes_per_item": [5, 10]}}, errors=correlated(1)
+        ).numbers["cells"]
+        == 4
+    )
 
 
-def networks(of_pair: Callable[[str, int, int], float], barrier: float = 2.0, seeds: int = 5) -> Comparison:
+def networks(
+    of_pair: Callable[[str, int, int], float], barrier: float = 2.0, seeds: int = 5
+) -> Comparison:
     values = [
         PairValue(measure, (method, method), (i, j), of_pair(method, i, j), 100)
         for measure in ("cka", "grad_cam")
@@ -212,8 +313,13 @@ def networks(of_pair: Callable[[str, int, int], float], barrier: float = 2.0, se
         for i in range(seeds)
         for j in range(i + 1, seeds)
     ]
-    values += [PairValue("barrier", ("SoftLabels", "Multipass"), (seed, seed), barrier + seed / 10, 100) for seed in range(seeds)]
-    return Comparison("Digits", True, "LeNet", None, "data.delivery", DELIVERIES, 100, 0.9, values, [], [])
+    values += [
+        PairValue("barrier", ("SoftLabels", "Multipass"), (seed, seed), barrier + seed / 10, 100)
+        for seed in range(seeds)
+    ]
+    return Comparison(
+        "Digits", True, "LeNet", None, "data.delivery", DELIVERIES, 100, 0.9, values, [], []
+    )
 
 
 def test_similarities_within_methods_are_tested_over_seeds_and_not_over_pairs():
@@ -224,10 +330,20 @@ def test_similarities_within_methods_are_tested_over_seeds_and_not_over_pairs():
     result = verdict(claim, comparison=networks(of_pair))
     assert result.outcome == "supported"
     assert result.numbers["n"] == 5  # not the 10 pairs
-    assert result.numbers["estimate"] == pytest.approx(np.mean([0.1 * (1 + i + j) for i in range(5) for j in range(i + 1, 5)]))
+    assert result.numbers["estimate"] == pytest.approx(
+        np.mean([0.1 * (1 + i + j) for i in range(5) for j in range(i + 1, 5)])
+    )
     assert result.statistic.startswith("seeds' jackknife values")
-    assert verdict({**claim, "test": "less"}, comparison=networks(of_pair)).outcome == "not supported"
-    assert verdict({**WITHIN, "test": "above", "bound": 0.1, "metric": "grad_cam"}, comparison=networks(of_pair)).outcome == "supported"
+    assert (
+        verdict({**claim, "test": "less"}, comparison=networks(of_pair)).outcome == "not supported"
+    )
+    assert (
+        verdict(
+            {**WITHIN, "test": "above", "bound": 0.1, "metric": "grad_cam"},
+            comparison=networks(of_pair),
+        ).outcome
+        == "supported"
+    )
     few = verdict(claim, comparison=networks(of_pair, seeds=2))
     assert few.outcome == "not tested"
     assert "at least 3 seeds" in few.reason
@@ -237,22 +353,45 @@ def test_pairs_that_one_odd_seed_decides_do_not_look_certain():
     """One seed makes four of ten pairs differ: Wilcoxon over pairs would be far below 5 %, but there is only one seed's worth of evidence."""
 
     def of_pair(method: str, i: int, j: int) -> float:
-        return 0.5 + (method == "Multipass") * (0.2 * (i == 0) + (i - 2) * 0.001 + (j - 2.2) * 0.001)
+        return 0.5 + (method == "Multipass") * (
+            0.2 * (i == 0) + (i - 2) * 0.001 + (j - 2.2) * 0.001
+        )
 
-    differences = [of_pair("Multipass", i, j) - of_pair("SoftLabels", i, j) for i in SEEDS for j in range(i + 1, 5)]
+    differences = [
+        of_pair("Multipass", i, j) - of_pair("SoftLabels", i, j)
+        for i in SEEDS
+        for j in range(i + 1, 5)
+    ]
     assert stats.wilcoxon(differences, alternative="greater")[1] < 0.02
-    result = verdict({**WITHIN, "test": "greater", "reference": "SoftLabels"}, comparison=networks(of_pair))
+    result = verdict(
+        {**WITHIN, "test": "greater", "reference": "SoftLabels"}, comparison=networks(of_pair)
+    )
     assert result.outcome == "undecided"
 
 
 def test_barriers_are_between_two_methods_of_a_seed():
-    claim = {**BASE, "test": "above", "bound": 1, "comparison": "nets", "metric": "barrier", "between": ["Multipass", "SoftLabels"]}
+    claim = {
+        **BASE,
+        "test": "above",
+        "bound": 1,
+        "comparison": "nets",
+        "metric": "barrier",
+        "between": ["Multipass", "SoftLabels"],
+    }
     result = verdict(claim, comparison=networks(lambda *_: 0.5))
     assert (result.outcome, result.numbers["lowest"], result.numbers["n"]) == ("supported", 2.0, 5)
-    assert verdict({**claim, "bound": 9}, comparison=networks(lambda *_: 0.5)).outcome == "not supported"
-    absent = verdict({**claim, "metric": "barrier_reestimated"}, comparison=networks(lambda *_: 0.5))
+    assert (
+        verdict({**claim, "bound": 9}, comparison=networks(lambda *_: 0.5)).outcome
+        == "not supported"
+    )
+    absent = verdict(
+        {**claim, "metric": "barrier_reestimated"}, comparison=networks(lambda *_: 0.5)
+    )
     assert "no barrier_reestimated between both" in absent.reason
-    assert verdict(claim, comparison="no method has two finished runs").reason == "no method has two finished runs"
+    assert (
+        verdict(claim, comparison="no method has two finished runs").reason
+        == "no method has two finished runs"
+    )
 
 
 def test_the_table_of_claims_in_all_formats():
@@ -261,14 +400,28 @@ def test_the_table_of_claims_in_all_formats():
         "claims": [
             {**LESS, "id": "better", "claim": "Multipass | is <better>."},
             {**LESS, "id": "worse", "test": "greater"},
-            {**LESS, "id": "exact", "test": "equal", "margin": 0.0119, "published": "basins.loss_barrier"},
+            {
+                **LESS,
+                "id": "exact",
+                "test": "equal",
+                "margin": 0.0119,
+                "published": "basins.loss_barrier",
+            },
             {**LESS, "id": "flat", "metric": "hessian_max"},
         ]
     }
     measured = Measured(collection, ["seed_everything"], {}, {})
     judged = [judge(claim, measured) for claim in read_section(study_of(report), collection).claims]
-    assert [result.verdict.outcome for result in judged] == ["supported", "not supported", "undecided", "not tested"]
-    assert summary_line(judged) == "Of 4 claims: 1 supported, 1 not supported, 1 undecided at this power, 1 not tested."
+    assert [result.verdict.outcome for result in judged] == [
+        "supported",
+        "not supported",
+        "undecided",
+        "not tested",
+    ]
+    assert (
+        summary_line(judged)
+        == "Of 4 claims: 1 supported, 1 not supported, 1 undecided at this power, 1 not tested."
+    )
     listing = claims_listing(judged, ["REDUCED scale: tiny."])
     lines = list(csv.DictReader(io.StringIO(listing_csv(listing))))
     assert [line["id"] for line in lines] == ["better", "worse", "exact", "flat"]
@@ -305,31 +458,85 @@ def without(claim: dict[str, Any], *keys: str) -> dict[str, Any]:
         ({**LESS, "rows": "data.drop"}, "report.claims[0].rows", "data.delivery"),
         ({**LESS, "grid": "main"}, "report.claims[0].grid", "sweep"),
         (without(LESS, "where"), "report.claims[0]", "average over data.votes_per_item"),
-        ({**LESS, "where": {"data.votes_per_item": []}}, "report.claims[0].where.data.votes_per_item", "at least one level"),
+        (
+            {**LESS, "where": {"data.votes_per_item": []}},
+            "report.claims[0].where.data.votes_per_item",
+            "at least one level",
+        ),
         ({**LESS, "test": "equal", "margin": "much"}, "report.claims[0].margin", "number"),
         ({**LESS, "test": "equal", "margin": -1}, "report.claims[0].margin", "at least 0"),
-        ({**without(LESS, "reference"), "test": "above", "bound": "high"}, "report.claims[0].bound", "number"),
-        ({**LESS, "published": "basins.nothing"}, "report.claims[0].published", "basins.cka_within"),
+        (
+            {**without(LESS, "reference"), "test": "above", "bound": "high"},
+            "report.claims[0].bound",
+            "number",
+        ),
+        (
+            {**LESS, "published": "basins.nothing"},
+            "report.claims[0].published",
+            "basins.cka_within",
+        ),
         ({**FAMILY, "direction": "rising"}, "report.claims[0].direction", "less, greater"),
         ({**FAMILY, "bound": 0}, "report.claims[0]", "not both"),
         (without(FAMILY, "reference"), "report.claims[0]", "reference or a bound"),
         ({**FAMILY, "levels": "Multipass"}, "report.claims[0].levels", "a list"),
-        ({**FAMILY, "test": "monotone", "direction": "rising"}, "report.claims[0].columns", "does not belong"),
+        (
+            {**FAMILY, "test": "monotone", "direction": "rising"},
+            "report.claims[0].columns",
+            "does not belong",
+        ),
         (
             {**without(FAMILY, "reference", "columns"), "test": "monotone", "direction": "rising"},
             "report.claims[0].levels",
             "at least 3 levels",
         ),
-        ({**BASE, "test": "less", "figure": "gap", "level": "Multipass"}, "report.claims[0].test", "above, below, family"),
-        ({**BASE, "test": "above", "bound": 0, "figure": "gab", "level": "Multipass"}, "report.claims[0].figure", "gap"),
-        ({**BASE, "test": "above", "bound": 0, "figure": "gap", "level": "SoftLabels"}, "report.claims[0].level", "other than"),
-        ({**BASE, "test": "above", "bound": 0, "figure": "gap", "level": "Multipass"}, "report.claims[0]", "fix its level"),
-        ({**WITHIN, "test": "monotone", "direction": "rising", "levels": HARD}, "report.claims[0].test", "equal"),
-        ({**WITHIN, "test": "above", "bound": 0, "comparison": "net"}, "report.claims[0].comparison", "nets"),
-        ({**WITHIN, "test": "greater", "reference": "SoftLabels", "metric": "barrier"}, "report.claims[0].metric", "cka"),
-        ({**WITHIN, "test": "above", "bound": 0, "metric": "barrier"}, "report.claims[0].between", "missing"),
         (
-            {**without(WITHIN, "level"), "test": "above", "bound": 0, "metric": "barrier", "between": ["Multipass", "Multipass"]},
+            {**BASE, "test": "less", "figure": "gap", "level": "Multipass"},
+            "report.claims[0].test",
+            "above, below, family",
+        ),
+        (
+            {**BASE, "test": "above", "bound": 0, "figure": "gab", "level": "Multipass"},
+            "report.claims[0].figure",
+            "gap",
+        ),
+        (
+            {**BASE, "test": "above", "bound": 0, "figure": "gap", "level": "SoftLabels"},
+            "report.claims[0].level",
+            "other than",
+        ),
+        (
+            {**BASE, "test": "above", "bound": 0, "figure": "gap", "level": "Multipass"},
+            "report.claims[0]",
+            "fix its level",
+        ),
+        (
+            {**WITHIN, "test": "monotone", "direction": "rising", "levels": HARD},
+            "report.claims[0].test",
+            "equal",
+        ),
+        (
+            {**WITHIN, "test": "above", "bound": 0, "comparison": "net"},
+            "report.claims[0].comparison",
+            "nets",
+        ),
+        (
+            {**WITHIN, "test": "greater", "reference": "SoftLabels", "metric": "barrier"},
+            "report.claims[0].metric",
+            "cka",
+        ),
+        (
+            {**WITHIN, "test": "above", "bound": 0, "metric": "barrier"},
+            "report.claims[0].between",
+            "missing",
+        ),
+        (
+            {
+                **without(WITHIN, "level"),
+                "test": "above",
+                "bound": 0,
+                "metric": "barrier",
+                "between": ["Multipass", "Multipass"],
+            },
             "report.claims[0].between",
             "two different",
         ),

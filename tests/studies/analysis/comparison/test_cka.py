@@ -29,7 +29,9 @@ def by_gram_matrices(x: Tensor, y: Tensor) -> float:
     return hsic(k, m) / math.sqrt(hsic(k, k) * hsic(m, m))
 
 
-@pytest.mark.parametrize(("items", "left", "right"), [(50, 4, 7), (30, 64, 64), (8, 3, 20), (2, 5, 5)])
+@pytest.mark.parametrize(
+    ("items", "left", "right"), [(50, 4, 7), (30, 64, 64), (8, 3, 20), (2, 5, 5)]
+)
 def test_it_is_the_alignment_of_centred_gram_matrices(items: int, left: int, right: int):
     x, y = features(items, left), features(items, right)
     y[:, :2] += x[:, :2]  # so that there is something to find
@@ -57,7 +59,12 @@ def test_stretching_one_direction_does_change_it():
 
 
 def test_orthogonal_features_score_0():
-    assert linear_cka(torch.tensor([[1.0], [-1.0], [0.0], [0.0]]), torch.tensor([[0.0], [0.0], [1.0], [-1.0]])) == 0
+    assert (
+        linear_cka(
+            torch.tensor([[1.0], [-1.0], [0.0], [0.0]]), torch.tensor([[0.0], [0.0], [1.0], [-1.0]])
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize("constant", [torch.full((9, 3), 0.1), torch.zeros(9, 3)])
