@@ -1,4 +1,6 @@
-"""The one door: `cli.py fit|validate|test|predict --config configs/….yaml`, `describe`, `study plan|run|report`, `corpus build|annotate`. It only wires."""
+"""The one door: `cli.py fit|validate|test|predict --config configs/….yaml`, `describe`, `study
+plan|run|report`, `corpus build|annotate`. It only wires.
+"""
 
 import logging
 import sys
@@ -15,7 +17,11 @@ if TYPE_CHECKING:
 
 
 def main(args: list[str] | None = None) -> "PluralityCLI | None":
-    """Run one command. A user's mistake ends as one sentence and exit code 2, an interruption as one line and the code of what interrupted it."""
+    """Run one command.
+
+    A user's mistake ends as one sentence and exit code 2, an interruption as one line and the code
+    of what interrupted it.
+    """
     try:
         done = _run(sys.argv[1:] if args is None else args)
     except Interrupted as stop:
@@ -61,14 +67,17 @@ def _quiet() -> None:
     warnings.filterwarnings(
         "ignore", "The `srun` command is available on your system but is not used"
     )
-    warnings.filterwarnings(
-        "ignore", "`isinstance\\(treespec, LeafSpec\\)` is deprecated"
-    )  # Lightning 2.6 with torch 2.14
+    # Lightning 2.6 with torch 2.14
+    warnings.filterwarnings("ignore", "`isinstance\\(treespec, LeafSpec\\)` is deprecated")
     warnings.filterwarnings("ignore", "LightningCLI.s args parameter is intended to run")
 
 
 def _tell_of_thread(failed: threading.ExceptHookArgs) -> None:
-    """TensorBoard writes in a thread. If that fails because of the disk, the same is raised again in the thread that gave it something to write."""
+    """TensorBoard writes in a thread.
+
+    If that fails because of the disk, the same is raised again in the thread that gave it something
+    to write.
+    """
     from core.errors import closed_disk, full_disk
 
     if failed.exc_value is None or not (

@@ -1,13 +1,16 @@
-"""Augmented 32 x 32 batches: TensorLoader with CropFlip, against torchvision's transforms in a DataLoader.
+"""Augmented 32 x 32 batches: TensorLoader with CropFlip, against torchvision's transforms in a
+DataLoader.
 
-Both make one epoch of 10,000 byte images into standardised float batches of 128 after a random crop (padding 4) and flip. The peer transforms
-one item at a time, in the form that is faster here: PIL images, as torchvision's own CIFAR10 dataset gives them, or byte tensors (v2).
-TensorLoader is measured with one thread and with all: more are faster on an idle machine, far slower where other work holds one of them up.
-The verdict is on the faster.
+Both make one epoch of 10,000 byte images into standardised float batches of 128 after a random crop
+(padding 4) and flip. The peer transforms one item at a time, in the form that is faster here: PIL
+images, as torchvision's own CIFAR10 dataset gives them, or byte tensors (v2). TensorLoader is
+measured with one thread and with all: more are faster on an idle machine, far slower where other
+work holds one of them up. The verdict is on the faster.
 
     python benchmarks/augmentation.py        about 40 seconds
 
-Target: at least 20 times the images per second of the peer without workers, and more than the peer with two workers.
+Target: at least 20 times the images per second of the peer without workers, and more than the peer
+with two workers.
 """
 
 import numpy as np
@@ -127,7 +130,8 @@ def main() -> None:
         )
         reached = verdict(max(ratios.values()) > target)
         print(
-            f"augmented batches: {listed}, of torchvision {form} with {workers} workers (target {wanted}): {reached}"
+            f"augmented batches: {listed}, of torchvision {form} with {workers} workers (target "
+            f"{wanted}): {reached}"
         )
 
 

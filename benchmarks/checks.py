@@ -1,12 +1,16 @@
-"""What it costs that scores check their inputs, as a share of a `test` of CIFAR-10H with the cheapest network.
+"""What it costs that scores check their inputs, as a share of a `test` of CIFAR-10H with the
+cheapest network.
 
-SimpleFFN is trained for one epoch and tested several times by the command line's own function, in one process: its start and imports, which take many times
-as long, do not count. The checks are all that scores do with their inputs before they compute with them, timed inside the same `test`. Seconds are those of
-the CPU, of one thread; the dearest checks are held against the cheapest `test`.
+SimpleFFN is trained for one epoch and tested several times by the command line's own function, in
+one process: its start and imports, which take many times as long, do not count. The checks are all
+that scores do with their inputs before they compute with them, timed inside the same `test`.
+Seconds are those of the CPU, of one thread; the dearest checks are held against the cheapest
+`test`.
 
     PLURALITY_DATA=data OMP_NUM_THREADS=1 python benchmarks/checks.py        about half a minute
 
-Without PLURALITY_DATA, random images and votes of the same size take CIFAR-10H's place. Target: under 2 % of a `test`.
+Without PLURALITY_DATA, random images and votes of the same size take CIFAR-10H's place. Target:
+under 2 % of a `test`.
 """
 
 import os
@@ -79,10 +83,11 @@ def main() -> None:
             spent.clear()
             timed("test", command)(["test", *options])
             result.append(dict(spent))
+    # the first warms up
     checks, test = (
         max(each["checks"] for each in result[1:]),
         min(each["test"] for each in result[1:]),
-    )  # the first warms up
+    )
     print(f"{data}, SimpleFFN: the checks take {1e3 * checks:.1f} ms of a test of {test:.2f} s")
     print(
         f"ratio: {checks / test:.2%} (target under {LIMIT:.0%}): {verdict(checks < LIMIT * test)}"

@@ -1,15 +1,20 @@
-"""One epoch of targets, and what it costs at scale: StochasticLabelSampling (SLS) and Multipass, against loops over items.
+"""One epoch of targets, and what it costs at scale: StochasticLabelSampling (SLS) and Multipass,
+against loops over items.
 
-The peer is a loop of `numpy.random.choice`, one call per item: from the item's distribution for SLS, from its list of votes for Multipass.
-Multipass is also set against the loop that does the same work, which indexes each item's own shuffled list with epoch % length. The
-loops are not charged for making a tensor of their list. All use one thread, so that other work on the machine does not decide the ratio.
+The peer is a loop of `numpy.random.choice`, one call per item: from the item's distribution for
+SLS, from its list of votes for Multipass. Multipass is also set against the loop that does the same
+work, which indexes each item's own shuffled list with epoch % length. The loops are not charged for
+making a tensor of their list. All use one thread, so that other work on the machine does not decide
+the ratio.
 
     PLURALITY_DATA=data python benchmarks/delivery.py        about 45 seconds, 4 GB, on Linux
 
-Without PLURALITY_DATA (the folder that holds cifar-10h/cifar10h-counts.npy), a synthetic table of the same shape takes CIFAR-10H's place. Then
-a table of 1,000,000 x 100 shows the time to bind, the time per epoch and the memory that `targets(epoch)` takes beyond what was bound.
+Without PLURALITY_DATA (the folder that holds cifar-10h/cifar10h-counts.npy), a synthetic table of
+the same shape takes CIFAR-10H's place. Then a table of 1,000,000 x 100 shows the time to bind, the
+time per epoch and the memory that `targets(epoch)` takes beyond what was bound.
 
-Target: at least 100 times the `numpy.random.choice` loop for both; memory linear in the number of items.
+Target: at least 100 times the `numpy.random.choice` loop for both; memory linear in the number of
+items.
 """
 
 import ctypes
@@ -50,7 +55,8 @@ def compare_with_loops() -> list[str]:
     index_loop = best_of(10, lambda epoch: [own[epoch % len(own)] for own in own_lists])
 
     print(
-        f"{items:,} x {classes} {origin}, {votes.counts.sum(1).mean():.1f} votes per item; milliseconds per epoch of targets\n"
+        f"{items:,} x {classes} {origin}, {votes.counts.sum(1).mean():.1f} votes per item; "
+        "milliseconds per epoch of targets\n"
     )
     print(f"{'':12s}{'targets(epoch)':>16s}{'numpy.random.choice':>22s}{'index loop':>14s}")
     conclusions = []
@@ -61,7 +67,8 @@ def compare_with_loops() -> list[str]:
         ratio = loops[name] / seconds
         also = f"; {index_loop / seconds:.0f}x the index loop" if same_work else ""
         conclusions.append(
-            f"{name}, {items:,} x {classes}: {ratio:,.0f}x the numpy.random.choice loop (target 100x): {verdict(ratio >= 100)}{also}"
+            f"{name}, {items:,} x {classes}: {ratio:,.0f}x the numpy.random.choice loop (target "
+            f"100x): {verdict(ratio >= 100)}{also}"
         )
     return conclusions
 
@@ -69,10 +76,12 @@ def compare_with_loops() -> list[str]:
 def measure_scale() -> list[str]:
     classes, votes_per_item = 100, 20
     print(
-        f"\nN x {classes} synthetic table, {votes_per_item} votes per item; extra memory is the peak of one targets(epoch) call\n"
+        f"\nN x {classes} synthetic table, {votes_per_item} votes per item; extra memory is the "
+        "peak of one targets(epoch) call\n"
     )
     print(
-        f"{'':12s}{'N':>12s}{'bind, s':>12s}{'epoch, s':>12s}{'extra, MB':>12s}{'bytes per item':>18s}"
+        f"{'':12s}{'N':>12s}{'bind, s':>12s}{'epoch, s':>12s}"
+        f"{'extra, MB':>12s}{'bytes per item':>18s}"
     )
     conclusions = []
     for name, delivery in DELIVERIES.items():
@@ -86,10 +95,12 @@ def measure_scale() -> list[str]:
             extra = peak_extra_bytes(partial(bound.targets, 5))
             per_item.append(extra / items)
             print(
-                f"{name:12s}{items:12,}{bind_seconds:12.2f}{epoch_seconds:12.3f}{extra / 1e6:12.1f}{per_item[-1]:18.1f}"
+                f"{name:12s}{items:12,}{bind_seconds:12.2f}{epoch_seconds:12.3f}"
+                f"{extra / 1e6:12.1f}{per_item[-1]:18.1f}"
             )
         conclusions.append(
-            f"{name}, memory of an epoch: {min(per_item):.1f} to {max(per_item):.1f} bytes per item from 250,000 to 1,000,000 items "
+            f"{name}, memory of an epoch: {min(per_item):.1f} to {max(per_item):.1f} bytes per "
+            "item from 250,000 to 1,000,000 items "
             f"(target: linear in N): {verdict(max(per_item) < 1.1 * min(per_item))}"
         )
     return conclusions

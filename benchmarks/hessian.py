@@ -1,14 +1,19 @@
-"""The Hessian's largest eigenvalue to 1 % and its trace to 2 %: HessianSpectrum's `measure_spectrum`, against PyHessian and curvlinops with scipy.
+"""The Hessian's largest eigenvalue to 1 % and its trace to 2 %: HessianSpectrum's
+`measure_spectrum`, against PyHessian and curvlinops with scipy.
 
-Three trained ReLU networks on the embedded digits (simulated annotators), the Hessian of the soft cross-entropy over test items: an MLP and
-LeNet over all 540 in one batch, a narrow ResNet-18 (width 8, digits enlarged to 3 x 32 x 32) over 256 in batches of 128. Every method first has to reach the
-accuracy, over several seeds: the loosest setting of PyHessian's tolerance whose worst error is below 1 %; the number of probes of a trace whose standard error is 2 %.
-The references are an eigenvalue converged to 1e-6 and, since these networks are piecewise linear in each weight, the exact trace of their
-Gauss-Newton matrix from per-item gradients, which equals the Hessian's. Seconds of a trace by Hutchinson are seconds per product times the products needed.
+Three trained ReLU networks on the embedded digits (simulated annotators), the Hessian of the soft
+cross-entropy over test items: an MLP and LeNet over all 540 in one batch, a narrow ResNet-18 (width
+8, digits enlarged to 3 x 32 x 32) over 256 in batches of 128. Every method first has to reach the
+accuracy, over several seeds: the loosest setting of PyHessian's tolerance whose worst error is
+below 1 %; the number of probes of a trace whose standard error is 2 %. The references are an
+eigenvalue converged to 1e-6 and, since these networks are piecewise linear in each weight, the
+exact trace of their Gauss-Newton matrix from per-item gradients, which equals the Hessian's.
+Seconds of a trace by Hutchinson are seconds per product times the products needed.
 
     python benchmarks/hessian.py        about 10 minutes
 
-Target: at least 3 times as fast as PyHessian on the MLP and LeNet, 1.5 times on the ResNet; never slower than curvlinops with scipy's eigsh.
+Target: at least 3 times as fast as PyHessian on the MLP and LeNet, 1.5 times on the ResNet; never
+slower than curvlinops with scipy's eigsh.
 """
 
 import math
@@ -66,7 +71,8 @@ def main() -> None:
 def compare(name: str, network: Network, batches: Batches, seeds: range, target: float) -> None:
     reference = reference_eigenvalue(network, batches), gauss_newton_trace(network, batches)
     print(
-        f"\n{name}: {sum(p.numel() for p in network.parameters()):,} parameters; largest eigenvalue {reference[0]:.4g}, trace {reference[1]:.4g}"
+        f"\n{name}: {sum(p.numel() for p in network.parameters()):,} parameters; largest "
+        f"eigenvalue {reference[0]:.4g}, trace {reference[1]:.4g}"
     )
     print(f"{'':34s}{'eigenvalue':>22s}{'trace':>22s}{'both':>12s}")
     ours = show(
@@ -85,13 +91,16 @@ def compare(name: str, network: Network, batches: Batches, seeds: range, target:
     )
     eigen_ratio = curvlinops[0] / alone[0]
     print(
-        f"{hessians[2] / ours[2]:.1f}x PyHessian (target {target}x): {verdict(hessians[2] / ours[2] >= target)}"
+        f"{hessians[2] / ours[2]:.1f}x PyHessian (target {target}x): "
+        f"{verdict(hessians[2] / ours[2] >= target)}"
     )
     print(
-        f"{eigen_ratio:.1f}x curvlinops with eigsh for the eigenvalue alone (target 1x): {verdict(eigen_ratio >= 1)}"
+        f"{eigen_ratio:.1f}x curvlinops with eigsh for the eigenvalue alone (target 1x): "
+        f"{verdict(eigen_ratio >= 1)}"
     )
     print(
-        f"{curvlinops[2] / ours[2]:.1f}x curvlinops for both (target 1x): {verdict(curvlinops[2] / ours[2] >= 1)}"
+        f"{curvlinops[2] / ours[2]:.1f}x curvlinops for both (target 1x): "
+        f"{verdict(curvlinops[2] / ours[2] >= 1)}"
     )
 
 
@@ -190,7 +199,9 @@ def of_curvlinops(
     reference: tuple[float, float],
     patience: float,
 ) -> tuple[Cost, Cost]:
-    """Its trace is given up, with the error that it has by then, when a single estimate has taken `patience` seconds: it is slower."""
+    """Its trace is given up, with the error that it has by then, when a single estimate has taken
+    `patience` seconds: it is slower.
+    """
     operator = HessianLinearOperator(
         network,
         nn.CrossEntropyLoss(),
@@ -202,12 +213,13 @@ def of_curvlinops(
     def run(seed: int) -> tuple[float, int]:
         product = Counted(lambda v: operator @ torch.from_numpy(v))
         scipy_form = LinearOperator(
-            operator.shape, matvec=lambda v: product(v.ravel()).numpy(), dtype=np.float32
-        )  # pyright: ignore
+            operator.shape,
+            matvec=lambda v: product(v.ravel()).numpy(),  # pyright: ignore
+            dtype=np.float32,  # pyright: ignore
+        )
         first = np.random.default_rng(seed).standard_normal(operator.shape[0], dtype=np.float32)
-        value = eigsh(
-            scipy_form, k=1, which="LA", tol=EIGENVALUE, v0=first, return_eigenvectors=False
-        )[0]  # pyright: ignore
+        options: dict[str, Any] = {"tol": EIGENVALUE, "v0": first, "return_eigenvectors": False}
+        value = eigsh(scipy_form, k=1, which="LA", **options)[0]
         return float(value), product.count
 
     eigenvalue = reached(run, seeds, reference[0])

@@ -1,11 +1,15 @@
-"""The trainings of the study of human uncertainty as `study run` does them, against stock Lightning running them run by run.
+"""The trainings of the study of human uncertainty as `study run` does them, against stock Lightning
+running them run by run.
 
-The study is that of "An Assessment of Human vs. Model Uncertainty": 3 networks x 4 kinds of labels x 6 seeds x 2 sources x 2 regimes, 288 trainings of 28 x 28
-images in batches of 64. Of each network and source, the 24 members of a regime are two packs in two processes; `study run` packs both
-regimes together, so that eight members share what they see, not four. One regime trains at most 60 epochs, the other 40.
+The study is that of "An Assessment of Human vs. Model Uncertainty": 3 networks x 4 kinds of labels
+x 6 seeds x 2 sources x 2 regimes, 288 trainings of 28 x 28 images in batches of 64. Of each network
+and source, the 24 members of a regime are two packs in two processes; `study run` packs both
+regimes together, so that eight members share what they see, not four. One regime trains at most 60
+epochs, the other 40.
 
-Both sides are samples of synthetic items, as in packed.py: epochs after a first that warms up, the fastest counts, one thread or two for the peer, whichever
-is faster. They are extrapolated to all epochs, none stopped early; neither includes tests, predictions and the writing of results. What the
+Both sides are samples of synthetic items, as in packed.py: epochs after a first that warms up, the
+fastest counts, one thread or two for the peer, whichever is faster. They are extrapolated to all
+epochs, none stopped early; neither includes tests, predictions and the writing of results. What the
 real study takes from start to end is in configs/studies/human_uncertainty.yaml.
 
     python benchmarks/human_uncertainty.py        about 3 minutes on two idle cores, 1 GB
@@ -62,16 +66,19 @@ def measure() -> None:
         ours, stock = ours + together, stock + run_by_run
         trainings = case.members * len(EPOCHS)
         print(
-            f"{case.name:28s}{trainings} trainings: run by run {in_minutes(run_by_run)} ({1e3 * peer.seconds / case.members / case.steps:.2f} ms a step with "
+            f"{case.name:28s}{trainings} trainings: run by run {in_minutes(run_by_run)} "
+            f"({1e3 * peer.seconds / case.members / case.steps:.2f} ms a step with "
             f"{peer.threads} thread(s)), ours {in_minutes(together)}, {run_by_run / together:.1f}x",
             flush=True,
         )
     trainings = sum(case.members * len(EPOCHS) for case in CASES)
     print(
-        f"\n{trainings} trainings would take {in_minutes(stock)} run by run in stock Lightning, extrapolated from 2 x {len(CASES)} of them."
+        f"\n{trainings} trainings would take {in_minutes(stock)} run by run in stock Lightning, "
+        f"extrapolated from 2 x {len(CASES)} of them."
     )
     print(
-        f"ours on {CORES} cores: {in_minutes(ours)} (target {MINUTES} min): {verdict(ours < 60 * MINUTES)}"
+        f"ours on {CORES} cores: {in_minutes(ours)} (target {MINUTES} min): "
+        f"{verdict(ours < 60 * MINUTES)}"
     )
     print(f"ratio: {stock / ours:.1f}x")
 

@@ -1,29 +1,42 @@
-"""A vote table of 1,000,000 items x 100 classes x 20 votes through OwnVotes, under a limit of memory that its embeddings do not fit into.
+"""A vote table of 1,000,000 items x 100 classes x 20 votes through OwnVotes, under a limit of
+memory that its embeddings do not fit into.
 
-For 250,000, 500,000 and 1,000,000 items a file of 20 votes per item (parquet, a row per vote, with annotators) and a .npy file of embeddings
-(1,024 floats per item) are written as streams. Then a process of its own reads the votes, describes them, binds and delivers soft labels, SLS and
+For 250,000, 500,000 and 1,000,000 items a file of 20 votes per item (parquet, a row per vote, with
+annotators) and a .npy file of embeddings (1,024 floats per item) are written as streams. Then a
+process of its own reads the votes, describes them, binds and delivers soft labels, SLS and
 multipass, and trains an MLPHead for one epoch with validation.
 
-The limit is RLIMIT_DATA, set when the process starts: it bounds what a process has of memory of its own, written or not (3 GB here, the imports
-included), and an allocation beyond it fails. RLIMIT_AS would count the map of the file as well, and the resident size counts pages of the file that the system only
-keeps for as long as it has room. Of what is used, the peak of anonymous memory (RssAnon) is given, looked at every 10 ms, less what it was after the
-imports: it must grow by the same for each further item.
+The limit is RLIMIT_DATA, set when the process starts: it bounds what a process has of memory of its
+own, written or not (3 GB here, the imports included), and an allocation beyond it fails. RLIMIT_AS
+would count the map of the file as well, and the resident size counts pages of the file that the
+system only keeps for as long as it has room. Of what is used, the peak of anonymous memory
+(RssAnon) is given, looked at every 10 ms, less what it was after the imports: it must grow by the
+same for each further item.
 
-The peer is torch's DataLoader over a dataset of single rows of the same memory map, without workers and with two, in the same random order. Both read a file
-that the system has already cached, and both again after the file was dropped from the cache.
+The peer is torch's DataLoader over a dataset of single rows of the same memory map, without workers
+and with two, in the same random order. Both read a file that the system has already cached, and
+both again after the file was dropped from the cache.
 
-    python benchmarks/load.py        about 20 minutes on a busy machine, 3 GB of memory, 5 GB below /tmp (or in the folder that is given); further words: other numbers of items
+    python benchmarks/load.py        about 20 minutes on a busy machine, 3 GB, 5 GB of disk
+
+The files lie below /tmp, or in the folder that is given. Further words: other numbers of items.
 
 What tells whether the data of a run has changed (`datamodules.fingerprint`) is timed as well.
 
-Target: the fingerprint in 50 ms or 1 % of the time of loading, whichever is more; each further item costs equally much at all sizes, to 10 %, and all is below the limit; 20,000,000 votes read in under a minute; batches at 5 times the rate of a
-DataLoader without workers where the file is cached, and at twice its rate where it is not.
+Target: the fingerprint in 50 ms or 1 % of the time of loading, whichever is more; each further item
+costs equally much at all sizes, to 10 %, and all is below the limit; 20,000,000 votes read in under
+a minute; batches at 5 times the rate of a DataLoader without workers where the file is cached, and
+at twice its rate where it is not.
 
-Measured on two idle cores at 1,000,000 items: votes read in 13 s and described in 19 s, an epoch in 20 s, a peak of 1,532 MB beyond the imports; batches 3.1 times the DataLoader
-where cached (NOT reached), 17 times where not. Before freed memory went back to the system, on two cores that other work kept busy, at 250,000, 500,000 and 1,000,000 items: votes read in 1.4, 3.4 and 9.6 s of a core (20,000,000 in 10 s by the clock)
-and described in 3.1, 8.1 and 16 s of a core; peaks of 469, 933 and 1,781 MB beyond the imports, 1,855 and 1,697 bytes for each further item; an epoch in 5, 10 and 22 s of a
-core (by the clock 31, 33 and 514 s; 68 s for the last in a run before, and why it differs is not known). Batches: 5.2, 3.1 and 4.8 times the DataLoader where cached (NOT
-reached at the last two), 3.1, 3.6 and 17 times where not.
+Measured on two idle cores at 1,000,000 items: votes read in 13 s and described in 19 s, an epoch in
+20 s, a peak of 1,532 MB beyond the imports; batches 3.1 times the DataLoader where cached (NOT
+reached), 17 times where not. Before freed memory went back to the system, on two cores that other
+work kept busy, at 250,000, 500,000 and 1,000,000 items: votes read in 1.4, 3.4 and 9.6 s of a core
+(20,000,000 in 10 s by the clock) and described in 3.1, 8.1 and 16 s of a core; peaks of 469, 933
+and 1,781 MB beyond the imports, 1,855 and 1,697 bytes for each further item; an epoch in 5, 10 and
+22 s of a core (by the clock 31, 33 and 514 s; 68 s for the last in a run before, and why it differs
+is not known). Batches: 5.2, 3.1 and 4.8 times the DataLoader where cached (NOT reached at the last
+two), 3.1, 3.6 and 17 times where not.
 """
 
 import json
@@ -47,9 +60,12 @@ SIZES = (250_000, 500_000, 1_000_000)
 LIMIT = 3 * 10**9  # bytes of RLIMIT_DATA
 SETTINGS = {
     "OMP_NUM_THREADS": "1",
-    "MALLOC_ARENA_MAX": "1",  # these two: what is freed goes back to the system, where malloc would keep some of it and RLIMIT_DATA would count it as used
+    # these two: what is freed goes back to the system, where malloc would keep some of it and
+    # RLIMIT_DATA would count it as used
+    "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(2**20),
-    "ARROW_DEFAULT_MEMORY_POOL": "system",  # Arrow's own allocator reserves a gigabyte of addresses, which RLIMIT_DATA would count as used
+    # Arrow's own allocator reserves a gigabyte of addresses, which RLIMIT_DATA would count as used
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
 OURS = "one gather per batch"
 AT_ONCE = 50_000  # items that are written at a time
@@ -61,7 +77,8 @@ def main() -> None:
     sizes = [int(word) for word in sys.argv[2:]] or SIZES
     if min(sizes) < FEWEST * BATCH:
         sys.exit(
-            f"{min(sizes):,} items are too few to time {FEWEST} batches of {BATCH}; name {FEWEST * BATCH:,} or more."
+            f"{min(sizes):,} items are too few to time {FEWEST} batches of {BATCH}; name "
+            f"{FEWEST * BATCH:,} or more."
         )
     folder = Path(tempfile.mkdtemp(prefix="load-", dir=sys.argv[1] if len(sys.argv) > 1 else None))
     try:
@@ -77,7 +94,8 @@ def measure(folder: Path, items: int) -> dict[str, float]:
     write_embeddings(folder / "embeddings.npy", items)
     sizes = [(folder / name).stat().st_size / 1e9 for name in ("votes.parquet", "embeddings.npy")]
     print(
-        f"{items:,} items: {sizes[0]:.2f} GB of votes and {sizes[1]:.2f} GB of embeddings written in {perf_counter() - start:.0f} s",
+        f"{items:,} items: {sizes[0]:.2f} GB of votes and {sizes[1]:.2f} GB of embeddings "
+        f"written in {perf_counter() - start:.0f} s",
         flush=True,
     )
     result = {
@@ -87,7 +105,8 @@ def measure(folder: Path, items: int) -> dict[str, float]:
     base = result.pop("base")
     for name, (seconds, busy, peak) in result["stages"].items():
         print(
-            f"    {name:34s}{seconds:8.2f} s ({busy:6.2f} s of a core){(peak - base) / 1e6:12,.0f} MB{(peak - base) / items:10,.0f} bytes per item",
+            f"    {name:34s}{seconds:8.2f} s ({busy:6.2f} s of a "
+            f"core){(peak - base) / 1e6:12,.0f} MB{(peak - base) / items:10,.0f} bytes per item",
             flush=True,
         )
     for name, rate in result["rates"].items():
@@ -114,7 +133,9 @@ def in_process(part: str, where: Path) -> dict[str, Any]:
 
 
 def write_votes(path: Path, items: int) -> None:
-    """A row per vote, in the order of the items: most votes of an item are for two classes, by annotators of whom some always say the same."""
+    """A row per vote, in the order of the items: most votes of an item are for two classes, by
+    annotators of whom some always say the same.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -248,7 +269,9 @@ def stages(folder: Path) -> None:
 
 
 def rates(path: Path) -> None:
-    """Items per second of random batches, from a cached file and from one that was dropped from the cache; prints them as JSON."""
+    """Items per second of random batches, from a cached file and from one that was dropped from the
+    cache; prints them as JSON.
+    """
     import torch
     from torch.utils.data import DataLoader, Dataset
 
@@ -322,17 +345,21 @@ def conclude(result: list[dict[str, float]]) -> None:
     if len(steps) > 1:
         each = " and ".join(f"{step:,.0f}" for step in steps)
         print(
-            f"\nmemory of each further item: {each} bytes (target: equal to 10 %): {verdict(max(steps) < 1.1 * min(steps))}"
+            f"\nmemory of each further item: {each} bytes (target: equal to 10 %): "
+            f"{verdict(max(steps) < 1.1 * min(steps))}"
         )
     print(
-        f"embeddings of {last['file'] / 1e9:.1f} GB, limit {LIMIT / 1e9:.1f} GB, anonymous peak {last['peak'] / 1e9:.2f} GB: {verdict(last['peak'] < LIMIT < last['file'])}"
+        f"embeddings of {last['file'] / 1e9:.1f} GB, limit {LIMIT / 1e9:.1f} GB, anonymous peak "
+        f"{last['peak'] / 1e9:.2f} GB: {verdict(last['peak'] < LIMIT < last['file'])}"
     )
     print(
-        f"{last['items'] * VOTES:,} votes read in {last['read']:.1f} s (target: a minute): {verdict(last['read'] < 60)}"
+        f"{last['items'] * VOTES:,} votes read in {last['read']:.1f} s (target: a minute): "
+        f"{verdict(last['read'] < 60)}"
     )
     allowed = max(0.05, 0.01 * last["loaded"])
     print(
-        f"fingerprint in {1000 * last['fingerprint']:.0f} ms of a core, loading in {last['loaded']:.1f} s (target: 50 ms, or 1 % of loading where that is more): "
+        f"fingerprint in {1000 * last['fingerprint']:.0f} ms of a core, loading in "
+        f"{last['loaded']:.1f} s (target: 50 ms, or 1 % of loading where that is more): "
         f"{verdict(last['fingerprint'] <= allowed)}"
     )
     for state, target in (("cached", 5), ("from disk", 2)):
@@ -341,7 +368,8 @@ def conclude(result: list[dict[str, float]]) -> None:
             for workers in (0, 2)
         )
         print(
-            f"batches, {state}: {alone:.1f}x DataLoader without workers (target {target}x), {helped:.1f}x with two: {verdict(alone >= target)}"
+            f"batches, {state}: {alone:.1f}x DataLoader without workers (target {target}x), "
+            f"{helped:.1f}x with two: {verdict(alone >= target)}"
         )
 
 

@@ -1,9 +1,12 @@
-"""The share of a training epoch that delivery and loading take, for the smallest network on the smallest images, where it weighs most.
+"""The share of a training epoch that delivery and loading take, for the smallest network on the
+smallest images, where it weighs most.
 
-SimpleFFN on the digits, batch 64, Adam, in Lightning's own loop; no logger, checkpoints, progress bar or validation, all of which would only
-lengthen the epoch. Time inside the loader's iteration and inside `on_after_batch_transfer` (with `targets(epoch)`) counts as delivery and
-loading. The peer is torch's DataLoader over a TensorDataset of inputs that are standardised already, without workers, in the same datamodule.
-One thread: a step this small gains nothing from a second, and waiting for one that other work holds up would decide the result.
+SimpleFFN on the digits, batch 64, Adam, in Lightning's own loop; no logger, checkpoints, progress
+bar or validation, all of which would only lengthen the epoch. Time inside the loader's iteration
+and inside `on_after_batch_transfer` (with `targets(epoch)`) counts as delivery and loading. The
+peer is torch's DataLoader over a TensorDataset of inputs that are standardised already, without
+workers, in the same datamodule. One thread: a step this small gains nothing from a second, and
+waiting for one that other work holds up would decide the result.
 
     python benchmarks/loading_share.py        about 40 seconds
 
@@ -104,7 +107,9 @@ class TimedDigits(Digits):
 
 
 def measure(delivery: Delivery, stock: bool) -> dict[str, float]:
-    """Milliseconds per step by name, and the share of delivery and loading: the median epoch after warming up."""
+    """Milliseconds per step by name, and the share of delivery and loading: the median epoch after
+    warming up.
+    """
     watch = Stopwatch()
     data = TimedDigits(watch, stock, delivery=delivery, batch_size=64)
     model = AnnotatorClassifier(data.input_shape, data.num_classes, SimpleFFN)
@@ -139,7 +144,8 @@ def main() -> None:
     torch.set_num_threads(1)
     columns = ("total", "loader", "attachment", "targets")
     print(
-        f"SimpleFFN on the digits, batch 64; milliseconds per step, median of {EPOCHS - WARM_UP} epochs; targets are part of attachment\n"
+        f"SimpleFFN on the digits, batch 64; milliseconds per step, median of {EPOCHS - WARM_UP} "
+        "epochs; targets are part of attachment\n"
     )
     print(f"{'':40s}" + "".join(f"{column:>12s}" for column in (*columns, "share")))
     conclusions = []
@@ -156,7 +162,8 @@ def main() -> None:
             )
         ours, peer = shares
         conclusions.append(
-            f"{name}: delivery and loading take {ours:.1%} of a training epoch (target under 5 %): {verdict(ours < 0.05)}; "
+            f"{name}: delivery and loading take {ours:.1%} of a training epoch (target under 5 "
+            f"%): {verdict(ours < 0.05)}; "
             f"with torch's DataLoader {peer:.1%}, {peer / ours:.1f}x as much"
         )
     print("\n" + "\n".join(conclusions))

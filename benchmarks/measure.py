@@ -11,7 +11,9 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 def best_of(repeats: int, work: Callable[[int], object]) -> float:
-    """Seconds of the fastest of several calls `work(0)`, `work(1)`, …: what the work costs when nothing else gets in its way."""
+    """Seconds of the fastest of several calls `work(0)`, `work(1)`, …: what the work costs when
+    nothing else gets in its way.
+    """
 
     def seconds(repeat: int) -> float:
         start = perf_counter()
@@ -22,7 +24,9 @@ def best_of(repeats: int, work: Callable[[int], object]) -> float:
 
 
 def with_idle_threads_asleep(work: Callable[..., object], *arguments: Any) -> None:
-    """Do the work in a process in which threads that wait do not take a core from others, and end as that process does."""
+    """Do the work in a process in which threads that wait do not take a core from others, and end
+    as that process does.
+    """
     print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # read when torch is loaded, hence the new process
     process = SPAWN.Process(target=work, args=arguments)

@@ -1,14 +1,17 @@
-"""Eight OOD scores from one pass over each dataset, against pytorch-ood's detectors fitted and scored one after the other.
+"""Eight OOD scores from one pass over each dataset, against pytorch-ood's detectors fitted and
+scored one after the other.
 
-A narrow ResNet-18 (width 8, channels_last, untrained) sees 8,000 training, 10,000 test and 10,000 OOD images, all synthetic, in batches of 128.
-OODScores is timed from the stored bytes to its metrics and figure. The peer is fed by the same loaders, in the memory format of the network, in eval
-mode and without gradients, and timed to the metrics of its own OODMetrics; the logit margin, which pytorch-ood does not have, is a detector of four
-lines in its interface. Both sides use the same number of threads.
+A narrow ResNet-18 (width 8, channels_last, untrained) sees 8,000 training, 10,000 test and 10,000
+OOD images, all synthetic, in batches of 128. OODScores is timed from the stored bytes to its
+metrics and figure. The peer is fed by the same loaders, in the memory format of the network, in
+eval mode and without gradients, and timed to the metrics of its own OODMetrics; the logit margin,
+which pytorch-ood does not have, is a detector of four lines in its interface. Both sides use the
+same number of threads.
 
     OMP_NUM_THREADS=1 python benchmarks/ood.py        about five minutes on an idle core
 
-Targets: all eight scores at most 1.2 times the plain forward passes plus ODIN's own cost; at least 5 times faster than pytorch-ood without
-ODIN and 2 times with it.
+Targets: all eight scores at most 1.2 times the plain forward passes plus ODIN's own cost; at least
+5 times faster than pytorch-ood without ODIN and 2 times with it.
 """
 
 import tempfile
@@ -94,7 +97,9 @@ def run_peer(
 
 
 def measure_jobs(classifier: AnnotatorClassifier, data: Images, path: Path) -> dict[str, float]:
-    """Seconds of each job, the best of some rounds: what slows the machine down for a while does not fall on one side alone."""
+    """Seconds of each job, the best of some rounds: what slows the machine down for a while does
+    not fall on one side alone.
+    """
     network = classifier.network
     loaders = [data.loader(data.rows(split), training=False) for split in ("train", "test")] + [
         foreign_loader(read_cifar(path), data)
@@ -159,7 +164,8 @@ def main() -> None:
         seconds = measure_jobs(classifier, data, path)
 
     print(
-        f"ResNet-18, width 8: {TRAIN:,} training, {TEST:,} test and {OUTSIDE:,} OOD images, threads: {torch.get_num_threads()}\n"
+        f"ResNet-18, width 8: {TRAIN:,} training, {TEST:,} test and {OUTSIDE:,} OOD images, "
+        f"threads: {torch.get_num_threads()}\n"
     )
     for name, value in seconds.items():
         print(f"{name:28s}{value:9.2f} s")
@@ -171,17 +177,21 @@ def main() -> None:
     )
     library, limit = theirs - seconds["pytorch-ood margin"], 1.2 * plain + odin
     print(
-        f"seven scores: {without / plain:.2f}x the plain forward passes (target 1.2x): {verdict(without <= 1.2 * plain)}"
+        f"seven scores: {without / plain:.2f}x the plain forward passes (target 1.2x): "
+        f"{verdict(without <= 1.2 * plain)}"
     )
     print(
-        f"all eight: {whole:.1f} s of at most {limit:.1f} s (1.2x the passes, plus ODIN alone): {verdict(whole <= limit)}"
+        f"all eight: {whole:.1f} s of at most {limit:.1f} s (1.2x the passes, plus ODIN alone): "
+        f"{verdict(whole <= limit)}"
     )
     print(
-        f"without ODIN: {theirs / without:.1f}x as fast as pytorch-ood (target 5x): {verdict(theirs >= 5 * without)}"
+        f"without ODIN: {theirs / without:.1f}x as fast as pytorch-ood (target 5x): "
+        f"{verdict(theirs >= 5 * without)}"
     )
     print(f"  the margin not counted on its side: {library / without:.1f}x")
     print(
-        f"with ODIN: {(theirs + their_odin) / whole:.1f}x as fast as pytorch-ood (target 2x): {verdict(theirs + their_odin >= 2 * whole)}"
+        f"with ODIN: {(theirs + their_odin) / whole:.1f}x as fast as pytorch-ood (target 2x): "
+        f"{verdict(theirs + their_odin >= 2 * whole)}"
     )
 
 

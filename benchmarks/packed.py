@@ -1,19 +1,25 @@
-"""Many members trained as one by PackedClassifier, against stock Lightning running them one after the other.
+"""Many members trained as one by PackedClassifier, against stock Lightning running them one after
+the other.
 
-The peer is `Trainer.fit` of a bare LightningModule over torch's DataLoader(TensorDataset, shuffle=True), validated in a single batch, with no
-logger, checkpoints or progress bar. It is measured on two members and extrapolated to all of them; the pack is measured whole. Both train
-the same networks on the same synthetic items for the same number of epochs, one that warms up and three of which the fastest counts, and
-both are given one thread and then two: more are faster on an idle machine, slower where other work holds one of them up (much slower, but for
-OMP_WAIT_POLICY=PASSIVE, which all measurements have). The better counts, for both alike. The losses that both end with are printed; they
-differ by the order of the items and by dropout's draws. (The tests give both the same order and the same draws, and find the same weights.)
+The peer is `Trainer.fit` of a bare LightningModule over torch's DataLoader(TensorDataset,
+shuffle=True), validated in a single batch, with no logger, checkpoints or progress bar. It is
+measured on two members and extrapolated to all of them; the pack is measured whole. Both train the
+same networks on the same synthetic items for the same number of epochs, one that warms up and three
+of which the fastest counts, and both are given one thread and then two: more are faster on an idle
+machine, slower where other work holds one of them up (much slower, but for OMP_WAIT_POLICY=PASSIVE,
+which all measurements have). The better counts, for both alike. The losses that both end with are
+printed; they differ by the order of the items and by dropout's draws. (The tests give both the same
+order and the same draws, and find the same weights.)
 
-Packs are measured in one process with one thread and with two, and as two packs in two processes of one thread, as `study run` does it.
+Packs are measured in one process with one thread and with two, and as two packs in two processes of
+one thread, as `study run` does it.
 
     python benchmarks/packed.py        about 3 minutes, 2 GB
 
-The physical limits are the fastest float32 matmul (4,096 x 4,096) and the fastest stream (c = a + b over 800 MB) of this run. A step is counted as
-its matmuls and convolutions, and as nine passes over the weights: one of the forward pass, one that writes gradients, seven of Adam. Where the
-weights stay in the processor's cache, the second figure may lie above the bandwidth of memory.
+The physical limits are the fastest float32 matmul (4,096 x 4,096) and the fastest stream (c = a + b
+over 800 MB) of this run. A step is counted as its matmuls and convolutions, and as nine passes over
+the weights: one of the forward pass, one that writes gradients, seven of Adam. Where the weights
+stay in the processor's cache, the second figure may lie above the bandwidth of memory.
 """
 
 import logging
@@ -79,7 +85,9 @@ class Case:
         return len(self.seeds) * len(self.options())
 
     def options(self) -> list[tuple[Any, float, float]]:
-        """Delivery, learning rate and weight decay of the members of one seed, which share their batches; the first is what the peer runs."""
+        """Delivery, learning rate and weight decay of the members of one seed, which share their
+        batches; the first is what the peer runs.
+        """
         return list(product((SoftLabels(), Multipass()), self.rates, (0.0, 1e-4)))
 
     def member_network(self) -> Network:
@@ -133,7 +141,9 @@ def items_of(case: Case, seed: int) -> SyntheticItems:
 
 @dataclass
 class Measured:
-    """One side of a comparison: seconds for an epoch of all members, with which threads, and what the peer's members ended with."""
+    """One side of a comparison: seconds for an epoch of all members, with which threads, and what
+    the peer's members ended with.
+    """
 
     seconds: float
     threads: int
@@ -238,7 +248,9 @@ def run_pack(case: Case, threads: int) -> Measured:
 
 
 def run_packs_side_by_side(case: Case) -> Measured:
-    """Two packs of half the members each, in processes of one thread, as `study run` does it on two cores."""
+    """Two packs of half the members each, in processes of one thread, as `study run` does it on two
+    cores.
+    """
     barrier, results = SPAWN.Barrier(CORES), SPAWN.SimpleQueue()
     processes = [
         SPAWN.Process(target=run_part, args=(case, part, barrier, results)) for part in range(CORES)
@@ -289,7 +301,9 @@ def run_part(case: Case, part: int, barrier, results) -> None:
 
 
 def work_of_a_step(case: Case) -> tuple[float, float]:
-    """Floating-point operations of all members' matmuls and convolutions, and bytes of all passes over their weights."""
+    """Floating-point operations of all members' matmuls and convolutions, and bytes of all passes
+    over their weights.
+    """
     network = case.member_network()
     with FlopCounterMode(display=False) as counter:
         network(torch.zeros(case.batch_size, *case.input_shape)).sum().backward()
@@ -325,8 +339,10 @@ def compare(case: Case, ours: Iterable[Measured], bandwidth: float) -> str:
     for name, side in sides.items():
         rate = case.steps / side.seconds
         print(
-            f"    {name:24s}{1e3 / rate:9.2f} ms/step of all members with {side.threads} thread(s){side.note}, {operations * rate / 1e9:6.1f} GFLOP/s, "
-            f"{moved * rate / 1e9:5.1f} GB/s; train loss {side.train_loss:.3f}, val soft NLL {side.val_soft_nll:.3f}"
+            f"    {name:24s}{1e3 / rate:9.2f} ms/step of all members with {side.threads} "
+            f"thread(s){side.note}, {operations * rate / 1e9:6.1f} GFLOP/s, "
+            f"{moved * rate / 1e9:5.1f} GB/s; train loss {side.train_loss:.3f}, val soft NLL "
+            f"{side.val_soft_nll:.3f}"
         )
     near = (
         f", {moved * case.steps / best.seconds / bandwidth:.0%} of the measured bandwidth"
@@ -334,7 +350,10 @@ def compare(case: Case, ours: Iterable[Measured], bandwidth: float) -> str:
         else ""
     )
     ratio = peer.seconds / best.seconds
-    return f"{case.name}: {ratio:.1f}x stock Lightning run by run{near} (target {case.target:g}x): {verdict(ratio >= case.target)}"
+    return (
+        f"{case.name}: {ratio:.1f}x stock Lightning run by run{near} (target "
+        f"{case.target:g}x): {verdict(ratio >= case.target)}"
+    )
 
 
 def silence() -> None:

@@ -1,6 +1,8 @@
-"""Planning a study of 10,000 runs (target: under 5 s) and reporting one of 1,000 finished runs (target: under 60 s).
+"""Planning a study of 10,000 runs (target: under 5 s) and reporting one of 1,000 finished runs
+(target: under 60 s).
 
-The peer is what a study would cost without planning each factor once: parsing every run's options, measured on a sample and extrapolated.
+The peer is what a study would cost without planning each factor once: parsing every run's options,
+measured on a sample and extrapolated.
 
     python benchmarks/planning.py
 """
@@ -43,10 +45,12 @@ def main() -> None:
     peer = (time.perf_counter() - start) / 20 * len(runs)
     verdict = "reached" if planning < 5 else "NOT reached"
     print(
-        f"planning {len(runs):,} runs into {len(jobs)} jobs: {planning:.1f} s (target under 5 s): {verdict}"
+        f"planning {len(runs):,} runs into {len(jobs)} jobs: {planning:.1f} s (target under 5 s): "
+        f"{verdict}"
     )
     print(
-        f"    {peer / planning:.0f}x faster than parsing each run's options ({peer:.0f} s, extrapolated from 20)"
+        f"    {peer / planning:.0f}x faster than parsing each run's options ({peer:.0f} s, "
+        "extrapolated from 20)"
     )
     with tempfile.TemporaryDirectory() as folder:
         thousand = study(
@@ -57,7 +61,8 @@ def main() -> None:
         write_report(thousand, Path(folder), Path(folder) / "report")
         reporting = time.perf_counter() - start
     print(
-        f"report over 1,000 finished runs: {reporting:.1f} s (target under 60 s): {'reached' if reporting < 60 else 'NOT reached'}"
+        f"report over 1,000 finished runs: {reporting:.1f} s (target under 60 s): "
+        f"{'reached' if reporting < 60 else 'NOT reached'}"
     )
 
 

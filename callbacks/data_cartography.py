@@ -1,4 +1,6 @@
-"""Which items a network finds easy, ambiguous or hard while it learns, and whether those are the items that people find so."""
+"""Which items a network finds easy, ambiguous or hard while it learns, and whether those are the
+items that people find so.
+"""
 
 import math
 from collections.abc import Callable
@@ -28,24 +30,29 @@ ITEMS = 512  # of one pass: there is no gradient, so more than a training batch 
 
 
 class DataCartography(Probe):
-    """At the end of each epoch, notes what the model (in eval mode, on items without augmentation) says of each item; after a test, draws their map.
+    """At the end of each epoch, notes what the model (in eval mode, on items without augmentation)
+    says of each item; after a test, draws their map.
 
-    Each epoch goes to `cartography_SPLIT.f32` as it ends (12 bytes an item), the map of all items to `cartography_SPLIT.parquet`. In results.json:
-    mean confidence and variability, over all items and by stratum (NoHLV: unanimous votes, HLV: others), correctness, forgetting events, and Spearman's
-    correlations with human uncertainty. Of several seeds together: `metrics.cartography.map_across_runs`.
+    Each epoch goes to `cartography_SPLIT.f32` as it ends (12 bytes an item), the map of all items
+    to `cartography_SPLIT.parquet`. In results.json: mean confidence and variability, over all items
+    and by stratum (NoHLV: unanimous votes, HLV: others), correctness, forgetting events, and
+    Spearman's correlations with human uncertainty. Of several seeds together:
+    `metrics.cartography.map_across_runs`.
     """
 
     def __init__(self, split: Literal["train", "val", "test"] = "train", last: int | None = None):
         """
         Args:
             split: Whose items.
-            last: Map the last so many epochs; null for all of them. All are kept on disk either way.
+            last: Map the last so many epochs; null for all of them. All are kept on disk either
+                way.
         """
         if split not in ("train", "val", "test"):
             raise InputError(f"DataCartography: split is {split}; it must be train, val or test.")
         if last is not None and last < 1:
             raise InputError(
-                f"DataCartography: last is {last}; it must be 1 epoch or more, or null for all epochs."
+                f"DataCartography: last is {last}; it must be 1 epoch or more, or null for all "
+                "epochs."
             )
         self.split, self.last = split, last
 
@@ -63,7 +70,9 @@ class DataCartography(Probe):
     def follow(
         self, data: VoteDataModule, labels: VoteTable, folder: Path
     ) -> Callable[[int, Tensor], None]:
-        """For a member of a pack that is trained on these labels: what takes its predictions of the split [N, K] at the end of each epoch."""
+        """For a member of a pack that is trained on these labels: what takes its predictions of the
+        split [N, K] at the end of each epoch.
+        """
         rows = torch.from_numpy(data.rows(self.split))
         annotator_probs, order = data.annotator_probs[rows], rows.argsort()
         target = torch.from_numpy(labels.majority)[rows]
@@ -99,7 +108,8 @@ class DataCartography(Probe):
         }
         undefined = [name for name, value in metrics.items() if math.isnan(value)]
         notes = [
-            f"DataCartography: {name} is not defined, because one of the two is the same for all items."
+            f"DataCartography: {name} is not defined, because one of the two is the same for all "
+            "items."
             for name in undefined
         ]
         crowd = " (simulated annotators)" if data.simulated else ""
@@ -122,21 +132,35 @@ class DataCartography(Probe):
         path = record_path(self.folder, self.split)
         record, trained = read_epochs(path, items), read_history(self.folder)
         if not len(record):
-            return f"there is no {path.name} of this run's {items} {self.split} items; fit writes one where it is run with DataCartography."
+            return (
+                f"there is no {path.name} of this run's {items} {self.split} items; fit writes "
+                "one where it is run with DataCartography."
+            )
         if trained is not None and len(trained) != len(record):
-            return f"{path.name} holds the first {len(record)} epochs of {len(trained)}, because some were trained without DataCartography."
+            return (
+                f"{path.name} holds the first {len(record)} epochs of {len(trained)}, because "
+                "some were trained without DataCartography."
+            )
         if len(record) < (self.last or 1):
-            return f"{path.name} holds {len(record)} epoch(s), fewer than the last {self.last} that are to be mapped."
+            return (
+                f"{path.name} holds {len(record)} epoch(s), fewer than the last {self.last} "
+                "that are to be mapped."
+            )
         result = data_map([record], self.last)
         if not np.isfinite(result.confidence).all():
-            return f"{path.name} holds predictions that are not finite numbers, because training diverged."
+            return (
+                f"{path.name} holds predictions that are not finite numbers, because training "
+                "diverged."
+            )
         return result
 
 
 def split_values(
     classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray, labels: VoteTable
 ) -> np.ndarray:
-    """What a classifier says of these items, as `item_values` with the likeliest label as target, in the order of their numbers and over all ranks."""
+    """What a classifier says of these items, as `item_values` with the likeliest label as target,
+    in the order of their numbers and over all ranks.
+    """
     parts, target = [], torch.from_numpy(labels.majority)
     with preserve_state(classifier), torch.no_grad():
         for batch in data.evaluation_batches(rows, classifier.device, ITEMS):
@@ -149,7 +173,9 @@ def split_values(
 def map_summary(
     result: DataMap, uncertainty: np.ndarray, unanimous: np.ndarray
 ) -> dict[str, float]:
-    """Means over items (a stratum without items has none) and correlations with human uncertainty, which are NaN where they are not defined."""
+    """Means over items (a stratum without items has none) and correlations with human uncertainty,
+    which are NaN where they are not defined.
+    """
     summary = {
         "correctness": float(result.correctness.mean()),
         "forgetting_events": float(result.forgetting_events.mean()),

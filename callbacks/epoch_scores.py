@@ -1,4 +1,6 @@
-"""Every epoch scored on training and test items as well, for curves: nothing is ever chosen by them."""
+"""Every epoch scored on training and test items as well, for curves: nothing is ever chosen by
+them.
+"""
 
 from typing import Literal
 
@@ -19,11 +21,13 @@ ITEMS = 512  # of one pass: there is no gradient, so more than a training batch 
 
 
 class EpochScores(Probe):
-    """At the end of each epoch, scores the model in eval mode against all annotators, on splits other than validation.
+    """At the end of each epoch, scores the model in eval mode against all annotators, on splits
+    other than validation.
 
-    The scores go to `history.json` (through `History`) and TensorBoard under the names of validation's: `train/kl`, `test/accuracy` and so on.
-    (`train/loss` is another thing: the mean over the epoch's steps, on delivered targets, with dropout.) Each split costs a forward pass over its items
-    in every epoch; test items that are the validation items cost nothing.
+    The scores go to `history.json` (through `History`) and TensorBoard under the names of
+    validation's: `train/kl`, `test/accuracy` and so on. (`train/loss` is another thing: the mean
+    over the epoch's steps, on delivered targets, with dropout.) Each split costs a forward pass
+    over its items in every epoch; test items that are the validation items cost nothing.
     """
 
     def __init__(self, splits: list[Literal["train", "test"]] = ["train", "test"]):  # noqa: B006
@@ -33,7 +37,8 @@ class EpochScores(Probe):
         """
         if not splits or len(set(splits)) < len(splits) or not set(splits) <= {"train", "test"}:
             raise InputError(
-                f"EpochScores: splits is {splits}; it must be a list of train, test or both, each once."
+                f"EpochScores: splits is {splits}; it must be a list of train, test or both, each "
+                "once."
             )
         self.splits = tuple(splits)
         self._validated = -1  # the last epoch with a validation
@@ -63,7 +68,10 @@ class EpochScores(Probe):
         absent = [split for split in self.splits if f"{split}/kl" not in epochs[-1]]
         if not absent:
             return ProbeResult()
-        message = f"EpochScores: history.json holds no scores on {' and '.join(absent)} items, because fit was run without EpochScores."
+        message = (
+            f"EpochScores: history.json holds no scores on {' and '.join(absent)} items, "
+            "because fit was run without EpochScores."
+        )
         return ProbeResult(notes=[message])
 
 

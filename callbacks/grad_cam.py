@@ -1,4 +1,6 @@
-"""Which parts of an image speak for a class: Grad-CAM maps (Selvaraju et al. 2017), a panel of them, and how alike those of two networks are."""
+"""Which parts of an image speak for a class: Grad-CAM maps (Selvaraju et al. 2017), a panel of
+them, and how alike those of two networks are.
+"""
 
 from functools import partial
 from typing import Literal
@@ -21,7 +23,9 @@ CHUNK = 256  # items whose activations are held at once
 
 
 class GradCAM(Probe):
-    """Draws what a network looks at in the test items on which annotators agree least, and in some on which they all agree."""
+    """Draws what a network looks at in the test items on which annotators agree least, and in some
+    on which they all agree.
+    """
 
     def __init__(
         self,
@@ -32,13 +36,16 @@ class GradCAM(Probe):
         """
         Args:
             items: How many test items the panel shows.
-            layer: The module whose output maps are looked at, by its dotted name in the network; None for the network's own choice.
-            explain: The class that the maps speak for, which the paper does not state: the annotators' majority, so that all runs
-                explain the same, or the one that the network predicts.
+            layer: The module whose output maps are looked at, by its dotted name in the network;
+                None for the network's own choice.
+            explain: The class that the maps speak for, which the paper does not state: the
+                annotators' majority, so that all runs explain the same, or the one that the network
+                predicts.
         """
         if items < 2:
             raise InputError(
-                f"GradCAM's items is {items}; it must be at least 2, one that annotators disagree on and one that they agree on."
+                f"GradCAM's items is {items}; it must be at least 2, one that annotators disagree "
+                "on and one that they agree on."
             )
         if explain not in ("majority", "predicted"):
             raise InputError(f"GradCAM's explain is {explain}; it must be majority or predicted.")
@@ -65,16 +72,20 @@ class GradCAM(Probe):
             + ("annotators' majority class" if self.explain == "majority" else "predicted class"),
         )
         blank = int((maps.flatten(1).amax(1) == 0).sum())
-        note = f"GradCAM: of the {len(rows)} maps shown, {blank} are zero everywhere: nothing at that layer speaks for the class."
+        note = (
+            f"GradCAM: of the {len(rows)} maps shown, {blank} are zero everywhere: nothing at "
+            "that layer speaks for the class."
+        )
         return ProbeResult(figures={"grad_cam": picture}, notes=[note] if blank else [])
 
     def _look(
         self, network: Network, layer: nn.Module, data: VoteDataModule, rows: np.ndarray
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs, maps and predicted distributions of these items, in their order, on every rank."""
-        shared = np.resize(
-            rows, max(len(rows), rank_and_ranks()[1])
-        )  # repeated where there are fewer items than ranks
+        """Inputs, maps and predicted distributions of these items, in their order, on every
+        rank.
+        """
+        # repeated where there are fewer items than ranks
+        shared = np.resize(rows, max(len(rows), rank_and_ranks()[1]))
         parts = []
         weight = next(network.parameters())
         device = weight.device
@@ -96,10 +107,12 @@ class GradCAM(Probe):
 
 
 def grad_cam_maps(network: nn.Module, layer: nn.Module, inputs: Tensor, classes: Tensor) -> Tensor:
-    """Maps [N, h, w] of what at a layer's output speaks for the given class of each item; 0 where nothing does.
+    """Maps [N, h, w] of what at a layer's output speaks for the given class of each item; 0 where
+    nothing does.
 
-    The channels of that output are weighted by the mean gradient of the class's logit and summed. The network is left as it was found.
-    Layers that are followed by an operation in place are safe: captum hands on a copy of the layer's output.
+    The channels of that output are weighted by the mean gradient of the class's logit and summed.
+    The network is left as it was found. Layers that are followed by an operation in place are safe:
+    captum hands on a copy of the layer's output.
     """
     with preserve_state(network):
         network.requires_grad_(False)  # only what follows the layer is differentiated
@@ -111,13 +124,15 @@ def grad_cam_maps(network: nn.Module, layer: nn.Module, inputs: Tensor, classes:
     result = torch.cat([part.detach() for part in maps])  # pyright: ignore[reportAttributeAccessIssue]
     if result.ndim != 4:
         raise InputError(
-            f"Grad-CAM's layer is {name_of(network, layer)}, whose output is no map (channels, height, width); name another with the option layer."
+            f"Grad-CAM's layer is {name_of(network, layer)}, whose output is no map (channels, "
+            "height, width); name another with the option layer."
         )
     return result[:, 0]
 
 
 def map_correlations(a: Tensor, b: Tensor) -> Tensor:
-    """Pearson's correlation over places of each item's two maps, [N, h, w] each; NaN where a map is the same at all places.
+    """Pearson's correlation over places of each item's two maps, [N, h, w] each; NaN where a map is
+    the same at all places.
 
     >>> maps = torch.tensor([[[0.0, 1.0], [2.0, 3.0]], [[0.0, 0.0], [0.0, 0.0]]])
     >>> map_correlations(maps, 3 - maps).round(decimals=9).tolist()
@@ -138,21 +153,26 @@ def spatial_layer(network: Network, name: str | None) -> nn.Module:
         except AttributeError as error:
             known = ", ".join(list(dict(network.named_modules()))[1:6])
             raise InputError(
-                f"Grad-CAM's layer is {name}, which {type(network).__name__} does not have; its modules are {known} and so on."
+                f"Grad-CAM's layer is {name}, which {type(network).__name__} does not have; its "
+                f"modules are {known} and so on."
             ) from error
     if network.spatial is None:
         raise InputError(
-            f"Grad-CAM knows no layer of {type(network).__name__} that gives maps; name one with the option layer."
+            f"Grad-CAM knows no layer of {type(network).__name__} that gives maps; name one with "
+            "the option layer."
         )
     return network.spatial
 
 
 def name_of(network: nn.Module, layer: nn.Module) -> str:
-    return f"{type(network).__name__}.{next(name for name, module in network.named_modules() if module is layer)}"
+    path = next(name for name, module in network.named_modules() if module is layer)
+    return f"{type(network).__name__}.{path}"
 
 
 def panel_rows(data: VoteDataModule, items: int) -> np.ndarray:
-    """Test items to show: half of them those of the highest annotator entropy, the others spread evenly over the unanimous ones."""
+    """Test items to show: half of them those of the highest annotator entropy, the others spread
+    evenly over the unanimous ones.
+    """
     assert data.corpus is not None
     rows, votes = data.corpus.splits["test"], data.corpus.votes
     disputed = rows[np.argsort(-votes.entropy[rows], kind="stable")][: (items + 1) // 2]

@@ -1,8 +1,10 @@
-"""How much noise the sampling of labels puts into the gradient of the last layer, item by item: in closed form and by Monte Carlo.
+"""How much noise the sampling of labels puts into the gradient of the last layer, item by item: in
+closed form and by Monte Carlo.
 
-For an item with penultimate features h, predictions q and a sampled label y, the gradient of cross-entropy with respect to the last layer's weights and
-bias is the outer product of q - e_y and (h, 1). Over y ~ p its total variance (the trace of its covariance) is therefore (1 - |p|²)(|h|² + 1):
-Proposition 1 of "Same Target, Different Basins" with the last layer's Jacobian.
+For an item with penultimate features h, predictions q and a sampled label y, the gradient of
+cross-entropy with respect to the last layer's weights and bias is the outer product of q - e_y and
+(h, 1). Over y ~ p its total variance (the trace of its covariance) is therefore (1 - |p|²)(|h|² +
+1): Proposition 1 of "Same Target, Different Basins" with the last layer's Jacobian.
 """
 
 from functools import partial
@@ -22,13 +24,15 @@ from datamodules import VoteDataModule
 from lightning_modules import AnnotatorClassifier
 from metrics import functional
 
-CHUNK = (
-    2**22
-)  # numbers in a table of [items, classes, classes]; what bounds the memory of the Monte Carlo estimate
+# numbers in a table of [items, classes, classes]; what bounds the memory of the Monte Carlo
+# estimate
+CHUNK = 2**22
 
 
 def exact_variance(target_probs: Tensor, squared_norm: Tensor) -> Tensor:
-    """The closed form, of each item. `squared_norm` is that of its features, plus 1 where the last layer has a bias.
+    """The closed form, of each item.
+
+    `squared_norm` is that of its features, plus 1 where the last layer has a bias.
 
     >>> exact_variance(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([3.0, 3.0])).tolist()
     [1.5, 0.0]
@@ -40,10 +44,12 @@ def exact_variance(target_probs: Tensor, squared_norm: Tensor) -> Tensor:
 def sampled_variance(
     probs: Tensor, target_probs: Tensor, squared_norm: Tensor, draws: int, seed: int
 ) -> Tensor:
-    """The unbiased sample variance of the gradients of `draws` labels per item, drawn from the annotator distribution.
+    """The unbiased sample variance of the gradients of `draws` labels per item, drawn from the
+    annotator distribution.
 
-    An item has only as many different gradients as there are classes, so the labels are drawn as counts, and each gradient is kept without its
-    factor (h, 1), which is the same for all of them: memory depends neither on the number of draws nor on that of features.
+    An item has only as many different gradients as there are classes, so the labels are drawn as
+    counts, and each gradient is kept without its factor (h, 1), which is the same for all of them:
+    memory depends neither on the number of draws nor on that of features.
 
     >>> people = torch.tensor([[0.5, 0.5], [1.0, 0.0]])
     >>> sampled_variance(people, people, torch.tensor([3.0, 3.0]), draws=100_000, seed=0).tolist()
@@ -65,26 +71,33 @@ def sampled_variance(
 
 
 def _variance_of_counts(probs: Tensor, counts: Tensor) -> Tensor:
-    """Total variance of the gradient with respect to the logits, over labels that were drawn so many times."""
+    """Total variance of the gradient with respect to the logits, over labels that were drawn so
+    many times.
+    """
+    # [items, label, logit]
     gradients = probs.double()[:, None] - torch.eye(
         probs.shape[1], dtype=torch.float64, device=probs.device
-    )  # [items, label, logit]
+    )
     draws = counts.sum(1, keepdim=True)
     mean = ((counts / draws)[..., None] * gradients).sum(1, keepdim=True)
     return (counts * (gradients - mean).square().sum(2)).sum(1) / (draws[:, 0] - 1)
 
 
 class GradientVariance(Probe):
-    """Label-sampling variance of the last-layer gradient of the test items, in both ways, and how it goes with annotators' entropy."""
+    """Label-sampling variance of the last-layer gradient of the test items, in both ways, and how
+    it goes with annotators' entropy.
+    """
 
     def __init__(self, draws: int = 200):
         """
         Args:
-            draws: Labels per item of the Monte Carlo estimate. The paper does not state their number.
+            draws: Labels per item of the Monte Carlo estimate. The paper does not state their
+                number.
         """
         if draws < 2:
             raise InputError(
-                f"GradientVariance's draws is {draws}; it must be at least 2, because one draw has no variance."
+                f"GradientVariance's draws is {draws}; it must be at least 2, because one draw "
+                "has no variance."
             )
         self.draws = draws
 
@@ -115,11 +128,14 @@ class GradientVariance(Probe):
 def last_layer(
     classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Predictions, annotator distributions and |h|² (plus 1 with a bias) of these items, in the order of the table, on every rank."""
+    """Predictions, annotator distributions and |h|² (plus 1 with a bias) of these items, in the
+    order of the table, on every rank.
+    """
     network = classifier.network
     if not isinstance(network.head, nn.Linear):
         raise InputError(
-            f"GradientVariance: {type(network).__name__} is a network with no named penultimate layer (its head is {type(network.head).__name__}); "
+            f"GradientVariance: {type(network).__name__} is a network with no named penultimate "
+            f"layer (its head is {type(network.head).__name__}); "
             "it needs one whose head is a single linear layer."
         )
     parts = []
@@ -134,7 +150,8 @@ def last_layer(
 
 
 def relative_gap(sampled: Tensor, exact: Tensor) -> float:
-    """The root mean square difference over items, as a share of the root mean square of the closed form; 0 where neither varies.
+    """The root mean square difference over items, as a share of the root mean square of the closed
+    form; 0 where neither varies.
 
     >>> relative_gap(torch.tensor([1.1, 0.0]), torch.tensor([1.0, 0.0]))
     0.1...
@@ -145,7 +162,9 @@ def relative_gap(sampled: Tensor, exact: Tensor) -> float:
 def draw_variance(
     entropy: Tensor, exact: Tensor, sampled: Tensor, draws: int, title: str
 ) -> Figure:
-    """Variance against the annotators' entropy: the closed form of every item, and the means of both ways by bin of entropy."""
+    """Variance against the annotators' entropy: the closed form of every item, and the means of
+    both ways by bin of entropy.
+    """
     figure = Figure(figsize=(4.8, 4.0), layout="constrained", dpi=150)
     axes = figure.add_subplot()
     axes.scatter(

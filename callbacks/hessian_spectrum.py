@@ -1,4 +1,6 @@
-"""How sharp the basin is that training ended in: the Hessian's extreme eigenvalues, trace and density, by Hessian-vector products alone."""
+"""How sharp the basin is that training ended in: the Hessian's extreme eigenvalues, trace and
+density, by Hessian-vector products alone.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -45,10 +47,12 @@ def measure_spectrum(
     most_products: int = 200,
     density_starts: int = 1,
 ) -> Spectrum:
-    """Extreme eigenvalues, trace and the Ritz values that the density is drawn from; the options are those of `HessianSpectrum`.
+    """Extreme eigenvalues, trace and the Ritz values that the density is drawn from; the options
+    are those of `HessianSpectrum`.
 
-    One Lanczos run serves all three: its ends are the eigenvalues, its space is the sketch that takes the large eigenvalues out of the trace's
-    sampling error, and its Ritz values are the first quadrature of the density.
+    One Lanczos run serves all three: its ends are the eigenvalues, its space is the sketch that
+    takes the large eigenvalues out of the trace's sampling error, and its Ritz values are the first
+    quadrature of the density.
     """
     device = product.parameters[0].device
 
@@ -84,10 +88,12 @@ def measure_spectrum(
 
 
 class HessianSpectrum(Probe):
-    """The Hessian of the soft cross-entropy against annotators on the test items, and on those of high disagreement (`_high`).
+    """The Hessian of the soft cross-entropy against annotators on the test items, and on those of
+    high disagreement (`_high`).
 
-    Metrics: `hessian_max` and `hessian_min` (largest and smallest eigenvalue by sign), `hessian_abs_max` (largest magnitude), each end's
-    `_residual`, `hessian_trace` with `hessian_trace_se`, `hessian_products` (Hessian-vector products spent) and `hessian_converged`
+    Metrics: `hessian_max` and `hessian_min` (largest and smallest eigenvalue by sign),
+    `hessian_abs_max` (largest magnitude), each end's `_residual`, `hessian_trace` with
+    `hessian_trace_se`, `hessian_products` (Hessian-vector products spent) and `hessian_converged`
     (1, or 0 where a tolerance was not reached, which a note then explains).
     """
 
@@ -107,16 +113,23 @@ class HessianSpectrum(Probe):
     ):
         """
         Args:
-            tolerance: Relative error at which the eigenvalues are accepted. The paper states no tolerance, for these or the trace.
+            tolerance: Relative error at which the eigenvalues are accepted. The paper states no
+                tolerance, for these or the trace.
             trace_tolerance: Relative standard error at which the trace is accepted.
             eigenvalues: lanczos, or power for the papers' power iteration.
-            trace: hutch++ (with Lanczos' own space as its sketch), xtrace, or hutchinson as in the papers.
-            least_steps: Lanczos steps in any case; more than the number of classes, so that they hold the eigenvalues that stand apart.
-            most_products: Hessian-vector products for the eigenvalues, and again for the trace, after which a tolerance is given up.
+            trace: hutch++ (with Lanczos' own space as its sketch), xtrace, or hutchinson as in the
+                papers.
+            least_steps: Lanczos steps in any case; more than the number of classes, so that they
+                hold the eigenvalues that stand apart.
+            most_products: Hessian-vector products for the eigenvalues, and again for the trace,
+                after which a tolerance is given up.
             density_starts: Random start vectors that the density is averaged over.
-            high_quantile: Items whose entropy reaches this quantile are of high disagreement. The paper does not state its cut.
-            micro_batch: Items that are differentiated at once, on each device: it bounds the memory.
-            most_items: Measure on a sample of at most so many items, of all and of those of high disagreement; null for all of them, as in the paper.
+            high_quantile: Items whose entropy reaches this quantile are of high disagreement. The
+                paper does not state its cut.
+            micro_batch: Items that are differentiated at once, on each device: it bounds the
+                memory.
+            most_items: Measure on a sample of at most so many items, of all and of those of high
+                disagreement; null for all of them, as in the paper.
             seed: Of the random vectors and the sample.
         """
         for name, value in {"tolerance": tolerance, "trace_tolerance": trace_tolerance}.items():
@@ -163,7 +176,8 @@ class HessianSpectrum(Probe):
         for suffix, rows in slices.items():
             if len(rows) == 0:
                 result.notes.append(
-                    "no test item is of high disagreement, so the Hessian's numbers on that slice are absent."
+                    "no test item is of high disagreement, so the Hessian's numbers on that slice "
+                    "are absent."
                 )
                 continue
             spectra[suffix] = self._spectrum(classifier, data, rows)
@@ -205,12 +219,15 @@ class HessianSpectrum(Probe):
         where = "the items of high disagreement" if suffix else "the test items"
         if not ends.converged:
             result.notes.append(
-                f"the Hessian's extreme eigenvalues on {where} did not reach the tolerance of {self.options['tolerance']:g}: the largest is "
-                f"{ends.largest:.4g} with a residual of {ends.largest_residual:.2g}; raise most_products."
+                f"the Hessian's extreme eigenvalues on {where} did not reach the tolerance of "
+                f"{self.options['tolerance']:g}: the largest is "
+                f"{ends.largest:.4g} with a residual of {ends.largest_residual:.2g}; raise "
+                "most_products."
             )
         if not trace.converged:
             result.notes.append(
-                f"the Hessian's trace on {where} did not reach the tolerance of {self.options['trace_tolerance']:g}: it is {trace.value:.4g} with a "
+                f"the Hessian's trace on {where} did not reach the tolerance of "
+                f"{self.options['trace_tolerance']:g}: it is {trace.value:.4g} with a "
                 f"standard error of {trace.standard_error:.2g}; raise most_products."
             )
         if spectrum.spaces:

@@ -1,4 +1,6 @@
-"""What each epoch of training came to, as `history.json` in the run's directory: one list, the same for runs alone and in packs."""
+"""What each epoch of training came to, as `history.json` in the run's directory: one list, the same
+for runs alone and in packs.
+"""
 
 import json
 from pathlib import Path
@@ -11,16 +13,17 @@ from core.atomic_io import write_atomically
 from core.errors import InputError
 from core.read_json import is_number, read_json, with_nan, without_nan
 
-Epochs = list[
-    dict[str, float]
-]  # of each epoch: its number, learning rate, train/loss, all val/ scores, and those of train/ and test/ that EpochScores adds
+# of each epoch: its number, learning rate, train/loss, all val/ scores, and those of train/ and
+# test/ that EpochScores adds
+Epochs = list[dict[str, float]]
 MOST_EPOCHS = 10**9
 
 
 class History(Callback):
     """Writes every epoch's learning rate, training loss and validation scores as soon as it ends.
 
-    The list is kept in checkpoints, which are made at the ends of epochs, so that an interrupted run ends with the same file as one that was not.
+    The list is kept in checkpoints, which are made at the ends of epochs, so that an interrupted
+    run ends with the same file as one that was not.
     """
 
     changes_training = False
@@ -35,9 +38,8 @@ class History(Callback):
         self.epochs = state_dict["epochs"]
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._current(
-            trainer
-        )  # schedules are stepped before validation, so this epoch's learning rate is only known now
+        # schedules are stepped before validation, so this epoch's learning rate is only known now
+        self._current(trainer)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if training_pauses_to_validate(trainer):
@@ -66,7 +68,9 @@ def _scores(trainer: Trainer, *kinds: str) -> dict[str, float]:
 
 
 def training_pauses_to_validate(trainer: Trainer) -> bool:
-    """Whether a validation belongs to an epoch of training: not the sanity check before it, nor a validation for its own sake."""
+    """Whether a validation belongs to an epoch of training: not the sanity check before it, nor a
+    validation for its own sake.
+    """
     return trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
 
 

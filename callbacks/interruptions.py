@@ -9,10 +9,12 @@ from core.interruption import TIME_IS_UP, Interrupted
 
 
 class TimeLimit(Timer):
-    """Lightning's Timer, except that it interrupts: it says so by an error instead of ending the training as if it were complete.
+    """Lightning's Timer, except that it interrupts: it says so by an error instead of ending the
+    training as if it were complete.
 
-    An epoch that is cut leaves nothing behind, because checkpoints are made at the ends of epochs; it is done again. Every command has the whole time, so
-    that a run which was continued is not at its end before it begins.
+    An epoch that is cut leaves nothing behind, because checkpoints are made at the ends of epochs;
+    it is done again. Every command has the whole time, so that a run which was continued is not at
+    its end before it begins.
     """
 
     changes_training = False

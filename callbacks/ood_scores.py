@@ -1,4 +1,6 @@
-"""OOD detection after a test: how well eight scores, and any of pytorch-ood's, tell images from elsewhere from the test items."""
+"""OOD detection after a test: how well eight scores, and any of pytorch-ood's, tell images from
+elsewhere from the test items.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -39,9 +41,11 @@ Score = Callable[[Outputs], Tensor]
 
 
 class OODScores(Probe):
-    """AUROC, AUPR (OOD is positive) and FPR@95 of each score against each OOD set, named `<set>_auroc_<score>` and so on.
+    """AUROC, AUPR (OOD is positive) and FPR@95 of each score against each OOD set, named
+    `<set>_auroc_<score>` and so on.
 
-    The data are the test items. What needs fitting is fitted to the training items, without augmentation, and their majority classes.
+    The data are the test items. What needs fitting is fitted to the training items, without
+    augmentation, and their majority classes.
     """
 
     def __init__(
@@ -58,15 +62,22 @@ class OODScores(Probe):
     ):
         """
         Args:
-            sets: OOD sets: svhn, cifar100, mnist, fashion_mnist, or paths of image folders, idx files, CIFAR's .bin, SVHN's .mat; or names with these.
-            root: The folder below which published sets lie; those that are absent are downloaded to it. Null for the dataset's own, or `data` where it has none.
-            scores: Which to compute, of msp, energy, entropy, margin, odin, knn, mahalanobis and vim.
+            sets: OOD sets: svhn, cifar100, mnist, fashion_mnist, or paths of image folders, idx
+                files, CIFAR's .bin, SVHN's .mat; or names with these.
+            root: The folder below which published sets lie; those that are absent are downloaded to
+                it. Null for the dataset's own, or `data` where it has none.
+            scores: Which to compute, of msp, energy, entropy, margin, odin, knn, mahalanobis and
+                vim.
             k: Of KNN. The paper does not state it; 50 is what KNN's authors take for CIFAR-10.
-            principal: Dimensions of ViM's principal space; null for half of the features. ViM is not in the paper.
+            principal: Dimensions of ViM's principal space; null for half of the features. ViM is
+                not in the paper.
             temperature: Of ODIN. The paper does not state it; 1000 is what ODIN's authors take.
-            eps: Of ODIN, its step per pixel on the scale from 0 to 1. The paper does not state it; 0.0014 is what ODIN's authors take for CIFAR-10.
-            detectors: Further detectors of pytorch-ood that take logits or features, as [{class_path: pytorch_ood.detector.MaxLogit, init_args: {}}].
-            most_items: Take a sample of at most so many images of each set; null for all of them, as in the paper.
+            eps: Of ODIN, its step per pixel on the scale from 0 to 1. The paper does not state it;
+                0.0014 is what ODIN's authors take for CIFAR-10.
+            detectors: Further detectors of pytorch-ood that take logits or features, as
+                [{class_path: pytorch_ood.detector.MaxLogit, init_args: {}}].
+            most_items: Take a sample of at most so many images of each set; null for all of them,
+                as in the paper.
         """
         unknown = [score for score in scores if score not in SCORES]
         if unknown:
@@ -77,7 +88,8 @@ class OODScores(Probe):
             raise InputError(f"OODScores's temperature is {temperature}; it must be above 0.")
         if most_items is not None and most_items < 1:
             raise InputError(
-                f"OODScores's most_items is {most_items}; it must be at least 1, or null for all images."
+                f"OODScores's most_items is {most_items}; it must be at least 1, or null for all "
+                "images."
             )
         pairs = (
             list(sets.items())
@@ -105,7 +117,8 @@ class OODScores(Probe):
         check_halves(network)
         if "vim" in self.scores and not isinstance(network.head, nn.Linear):
             raise InputError(
-                f"ViM needs the weights of a linear last layer, but the head of {type(network).__name__} is {type(network.head).__name__}; "
+                "ViM needs the weights of a linear last layer, but the head of "
+                f"{type(network).__name__} is {type(network.head).__name__}; "
                 "leave vim out of OODScores's scores."
             )
         result = ProbeResult()
@@ -114,16 +127,16 @@ class OODScores(Probe):
         for name, absence in absences.items():
             if absence is not None:
                 result.notes.append(
-                    f"{name}_auroc, {name}_aupr and {name}_fpr95 of all scores are absent: {absence}"
+                    f"{name}_auroc, {name}_aupr and {name}_fpr95 of all scores are absent: "
+                    f"{absence}"
                 )
         present = {name: source for name, source in self.sets.items() if absences[name] is None}
         if not present:
             return result
 
         for parameter in classifier.parameters():
-            parameter.requires_grad_(
-                False
-            )  # ODIN needs gradients of the inputs only; the base class sets this back
+            # ODIN needs gradients of the inputs only; the base class sets this back
+            parameter.requires_grad_(False)
         std = torch.tensor(data.corpus.std, device=classifier.device).reshape(
             1, -1, *(1,) * (len(data.input_shape) - 1)
         )
@@ -137,9 +150,10 @@ class OODScores(Probe):
         for name, source in present.items():
             stored = data.ood_inputs(source, root)
             if self.most_items is not None:
+                # the same for every run
                 stored = stored[
                     torch.from_numpy(some_of(np.arange(len(stored)), self.most_items, seed=0))
-                ]  # the same for every run
+                ]
             inputs = stored.to(classifier.device)
             outside = _evaluate(
                 scores, one_pass(classifier, foreign_loader(inputs, data), odin), name
@@ -154,7 +168,10 @@ class OODScores(Probe):
         return result
 
     def _fit(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> dict[str, Score]:
-        """Every score as a function of a pass's outputs. The training items are looked at only if something needs them."""
+        """Every score as a function of a pass's outputs.
+
+        The training items are looked at only if something needs them.
+        """
         head = classifier.network.head
         named = {name: NamedDetector.build(entry, head) for name, entry in self.detectors.items()}
         train, labels = None, torch.empty(0)
@@ -165,9 +182,8 @@ class OODScores(Probe):
             train = Outputs(*(gather_over_ranks(values) for values in seen))
             labels = data.annotator_probs.argmax(-1).to(classifier.device)[train.index]
             for detector in named.values():
-                detector.fit(
-                    train.logits, train.features, labels
-                )  # does nothing where none is needed
+                # does nothing where none is needed
+                detector.fit(train.logits, train.features, labels)
         fitted: dict[str, Score] = {
             name: self._score(name, head, train, labels) for name in self.scores
         }
@@ -195,10 +211,11 @@ class OODScores(Probe):
 
 
 def set_name(source: str) -> str:
-    """What a set is called in metrics and file names: a published one by its name, any other by its file or folder.
+    """What a set is called in metrics and file names: a published one by its name, any other by its
+    file or folder.
 
-    >>> set_name("svhn"), set_name("images/My textures"), set_name("mnist/t10k-images-idx3-ubyte.gz")
-    ('svhn', 'my_textures', 't10k_images_idx3_ubyte')
+    >>> set_name("svhn"), set_name("images/My textures"), set_name("mnist/images-idx3-ubyte.gz")
+    ('svhn', 'my_textures', 'images_idx3_ubyte')
     """
     return (
         source
@@ -208,7 +225,10 @@ def set_name(source: str) -> str:
 
 
 def _absence(source: str, root: str) -> str | None:
-    """Why a set is not to be had; None where it is. The first rank tries to fetch it, so that ranks neither race nor disagree."""
+    """Why a set is not to be had; None where it is.
+
+    The first rank tries to fetch it, so that ranks neither race nor disagree.
+    """
     reason = None
     if rank_and_ranks()[0] == 0:
         try:
@@ -229,7 +249,8 @@ def _evaluate(scores: dict[str, Score], seen: Outputs, what: str) -> dict[str, T
     for name, values in result.items():
         if not values.isfinite().all():
             raise InputError(
-                f"OODScores: the {name} score of {what} is no finite number for {int((~values.isfinite()).sum())} of {len(values)}; "
+                f"OODScores: the {name} score of {what} is no finite number for "
+                f"{int((~values.isfinite()).sum())} of {len(values)}; "
                 "the network's outputs overflow, so train it again with a lower learning rate."
             )
     return result
@@ -239,11 +260,13 @@ def _check_names(option: str, names: list[str]) -> None:
     for name in names:
         if not re.fullmatch(r"\w+", name):
             raise InputError(
-                f"OODScores's {option} hold the name '{name}'; it goes into metrics, so it must be made of letters, digits and underscores."
+                f"OODScores's {option} hold the name '{name}'; it goes into metrics, so it must "
+                "be made of letters, digits and underscores."
             )
         if len(name.encode()) > LONGEST:
             raise InputError(
-                f"OODScores's {option} hold the name {name[:30]}…, of {len(name.encode())} bytes; it names files, so it must be at most {LONGEST} bytes long."
+                f"OODScores's {option} hold the name {name[:30]}…, of {len(name.encode())} bytes; "
+                f"it names files, so it must be at most {LONGEST} bytes long."
             )
         if names.count(name) > 1:
             raise InputError(

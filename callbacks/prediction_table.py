@@ -1,4 +1,6 @@
-"""`predict` as a table: one row per item with the model's and the annotators' distributions and entropies."""
+"""`predict` as a table: one row per item with the model's and the annotators' distributions and
+entropies.
+"""
 
 from io import BytesIO
 from pathlib import Path
@@ -38,7 +40,9 @@ class _IndexedItems(AllItems):
 
 
 class PredictionTable(Callback):
-    """Writes `predictions.parquet`: index, split, model_0.., annotators_0.., both entropies, predicted and majority class."""
+    """Writes `predictions.parquet`: index, split, model_0.., annotators_0.., both entropies,
+    predicted and majority class.
+    """
 
     changes_training = False
 
@@ -87,9 +91,11 @@ def prediction_table(
 ) -> pa.Table:
     """The table itself. An item that serves for validation and test alike is called test.
 
-    >>> table = prediction_table(torch.tensor([[0.9, 0.1]]), torch.tensor([[0.5, 0.5]]), torch.tensor([0]), {"test": np.array([0])})
+    >>> table = prediction_table(torch.tensor([[0.9, 0.1]]), torch.tensor([[0.5, 0.5]]),
+    ...     torch.tensor([0]), {"test": np.array([0])})
     >>> table.column_names
-    ['index', 'split', 'model_0', 'model_1', 'annotators_0', 'annotators_1', 'model_entropy', 'annotator_entropy', 'predicted', 'majority']
+    ['index', 'split', 'model_0', 'model_1', 'annotators_0', 'annotators_1', 'model_entropy',
+    'annotator_entropy', 'predicted', 'majority']
     """
     split = np.full(
         1 + max(int(index.max()), *(int(rows.max(initial=0)) for rows in splits.values())),
@@ -115,7 +121,9 @@ def prediction_table(
 
 
 def read_predictions(folder: Path, split: str) -> pa.Table:
-    """What `predict` wrote of a run's items of this split: every item once, with distributions of model and annotators. Anything else is refused."""
+    """What `predict` wrote of a run's items of this split: every item once, with distributions of
+    model and annotators. Anything else is refused.
+    """
     path = folder / "predictions.parquet"
     try:
         refuse_too_many_rows(pq.read_metadata(path).num_rows, path)
@@ -149,7 +157,8 @@ def read_predictions(folder: Path, split: str) -> pa.Table:
         bad = np.flatnonzero(~are_distributions(class_probs(table, who).astype(np.float64)))
         if len(bad):
             raise InputError(
-                f"{path} has no distribution over classes in {who}_0 and so on for {split} {name_rows(bad)}; run predict again."
+                f"{path} has no distribution over classes in {who}_0 and so on for {split} "
+                f"{name_rows(bad)}; run predict again."
             )
     return table.set_column(names.index("index"), "index", table["index"].cast(pa.int64()))
 

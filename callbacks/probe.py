@@ -1,4 +1,6 @@
-"""What probes have in common: each looks at a trained model after its test and leaves numbers, pictures and notes."""
+"""What probes have in common: each looks at a trained model after its test and leaves numbers,
+pictures and notes.
+"""
 
 import json
 from abc import ABC, abstractmethod
@@ -23,22 +25,23 @@ from lightning_modules.preserve_state import preserve_state
 
 @dataclass
 class ProbeResult:
-    """What a probe found: numbers for `results.json`, pictures, plain data for files of its own, and what a reader must know about them."""
+    """What a probe found: numbers for `results.json`, pictures, plain data for files of its own,
+    and what a reader must know about them.
+    """
 
     metrics: dict[str, float] = field(default_factory=dict)
-    figures: dict[str, Picture] = field(
-        default_factory=dict
-    )  # by file name, without its ending; drawn when the numbers are safe
+    # by file name, without its ending; drawn when the numbers are safe
+    figures: dict[str, Picture] = field(default_factory=dict)
     tables: dict[str, Any] = field(default_factory=dict)  # the same; written as JSON
-    items: dict[str, pa.Table] = field(
-        default_factory=dict
-    )  # the same, of one row per item; written as parquet
-    notes: list[str] = field(
-        default_factory=list
-    )  # one sentence each: what is absent, what did not converge
+    # the same, of one row per item; written as parquet
+    items: dict[str, pa.Table] = field(default_factory=dict)
+    # one sentence each: what is absent, what did not converge
+    notes: list[str] = field(default_factory=list)
 
     def write(self, folder: Path) -> None:
-        """Tables, then pictures to `figures/NAME.png` in a run's folder; what could not be drawn is added to the notes."""
+        """Tables, then pictures to `figures/NAME.png` in a run's folder; what could not be drawn is
+        added to the notes.
+        """
         self.write_tables(folder)
         self.notes += draw_pictures(self.figures, folder)
 
@@ -53,9 +56,11 @@ class ProbeResult:
 
 
 class Probe(Draws, ABC):
-    """A callback that measures a trained classifier on its datamodule, after a test, and changes nothing in either.
+    """A callback that measures a trained classifier on its datamodule, after a test, and changes
+    nothing in either.
 
-    `measure` knows no Trainer, so that it also serves the members of a pack and anybody's own script.
+    `measure` knows no Trainer, so that it also serves the members of a pack and anybody's own
+    script.
     """
 
     changes_training = False
@@ -65,19 +70,26 @@ class Probe(Draws, ABC):
 
     @abstractmethod
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
-        """Look at the classifier, which is in eval mode, on data that is set up. Every rank of a DDP run calls this at the same time."""
+        """Look at the classifier, which is in eval mode, on data that is set up.
+
+        Every rank of a DDP run calls this at the same time.
+        """
 
     def run(
         self, classifier: AnnotatorClassifier, data: VoteDataModule, folder: Path | None = None
     ) -> ProbeResult:
-        """`measure`, after a check of the weights and without leaving a trace in the classifier. `folder` is where the run's files are."""
+        """`measure`, after a check of the weights and without leaving a trace in the classifier.
+
+        `folder` is where the run's files are.
+        """
         name = next(
             (name for name, value in classifier.named_parameters() if not value.isfinite().all()),
             None,
         )
         if name is not None:
             raise InputError(
-                f"{type(self).__name__}: {name} holds values that are not finite numbers; this training diverged, so train again with a lower learning rate."
+                f"{type(self).__name__}: {name} holds values that are not finite numbers; this "
+                "training diverged, so train again with a lower learning rate."
             )
         self.folder = folder
         with preserve_state(classifier):

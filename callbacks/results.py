@@ -1,7 +1,8 @@
 """What a test measured, as `results.json` in the run's directory and as a table on the terminal.
 
-Only a test of all items, of a finished training, by that run's own best checkpoint becomes `results.json`. Any other look at a model is a preview: it goes to a folder of
-its own, as `preview.json`, and nothing ever takes it for a result.
+Only a test of all items, of a finished training, by that run's own best checkpoint becomes
+`results.json`. Any other look at a model is a preview: it goes to a folder of its own, as
+`preview.json`, and nothing ever takes it for a result.
 """
 
 import dataclasses
@@ -34,7 +35,9 @@ PACKAGES = ("torch", "lightning", "torchvision", "torchmetrics", "numpy", "scipy
 
 
 class Results(Callback):
-    """Writes every metric of a test, with seed, delivery, dataset and versions, so that a run explains itself."""
+    """Writes every metric of a test, with seed, delivery, dataset and versions, so that a run
+    explains itself.
+    """
 
     changes_training = False
 
@@ -112,12 +115,14 @@ class Results(Callback):
 
 
 def with_earlier(results: dict[str, Any], earlier: dict[str, Any] | None) -> dict[str, Any]:
-    """Results with what an earlier test of the same run measured by other probes: a test without them takes nothing away.
+    """Results with what an earlier test of the same run measured by other probes: a test without
+    them takes nothing away.
 
     >>> probe, other = {"class_path": "callbacks.OODScores"}, {"class_path": "callbacks.GradCAM"}
     >>> earlier = {"metrics": {"kl": 0.3, "ood": 0.9}, "probes": [probe], "notes": ["a"]}
     >>> with_earlier({"metrics": {"kl": 0.3, "cam": 0.1}, "probes": [other], "notes": []}, earlier)
-    {'metrics': {'cam': 0.1, 'kl': 0.3, 'ood': 0.9}, 'probes': [{'class_path': 'callbacks.OODScores'}, {'class_path': 'callbacks.GradCAM'}], 'notes': ['a']}
+    {'metrics': {'cam': 0.1, 'kl': 0.3, 'ood': 0.9}, 'probes': [{'class_path':
+    'callbacks.OODScores'}, {'class_path': 'callbacks.GradCAM'}], 'notes': ['a']}
     """
     if earlier is None:
         return results
@@ -190,7 +195,8 @@ def undefined_in_words(metrics: dict[str, float]) -> list[str]:
     """A sentence for each metric that is not a finite number.
 
     >>> undefined_in_words({"kl": 0.5, "entropy_pearson": math.nan, "own": math.inf})
-    ['entropy_pearson is not defined, because one of the two entropies is the same for all items.', 'own is not defined, because it is inf.']
+    ['entropy_pearson is not defined, because one of the two entropies is the same for all items.',
+    'own is not defined, because it is inf.']
     """
     same = "one of the two entropies is the same for all items"
     undefined = {name: value for name, value in metrics.items() if not math.isfinite(value)}
@@ -202,7 +208,9 @@ def undefined_in_words(metrics: dict[str, float]) -> list[str]:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Read once: looking through the installed packages would cost a pack a fifth of what it spends on each result."""
+    """Read once: looking through the installed packages would cost a pack a fifth of what it spends
+    on each result.
+    """
     return {
         "python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
@@ -210,7 +218,10 @@ def _versions() -> dict[str, str]:
 
 
 def write_results(folder: Path, results: dict[str, Any]) -> None:
-    """The last of a run's numbers to be written: where it is whole, the run is done. Only pictures come after it."""
+    """The last of a run's numbers to be written: where it is whole, the run is done.
+
+    Only pictures come after it.
+    """
     _write(folder / "results.json", results)
 
 
@@ -221,7 +232,11 @@ def _write(path: Path, results: dict[str, Any]) -> None:
 def write_before_drawing(
     path: Path, results: dict[str, Any], draw: Callable[[], list[str]]
 ) -> dict[str, Any]:
-    """Numbers first, then what `draw` draws. Where it returns notes, because it could not draw all of it, they are added; returns what was written."""
+    """Numbers first, then what `draw` draws.
+
+    Where it returns notes, because it could not draw all of it, they are added; returns what was
+    written.
+    """
     _write(path, results)
     notes = draw()
     if notes:
@@ -231,8 +246,10 @@ def write_before_drawing(
 
 
 def read_results(folder: Path) -> dict[str, Any] | None:
-    """A finished run's results; None where there are none, where the file was cut short or altered, and where it does not say that the training behind it had ended and
-    that all items were scored, as in earlier versions: such a run is tested again."""
+    """A finished run's results; None where there are none, where the file was cut short or altered,
+    and where it does not say that the training behind it had ended and that all items were scored,
+    as in earlier versions: such a run is tested again.
+    """
     results = read_json(folder / "results.json")
     if not isinstance(results, dict) or not are_results(results):
         return None
@@ -252,13 +269,15 @@ def read_training(folder: Path) -> TrainingRecord | None:
     path = folder / FILE
     if path.exists():
         return as_training(read_json(path))
-    return (
-        None if (folder / "fingerprint.json").exists() else training_by_evidence(folder)
-    )  # only earlier versions left neither
+    # only earlier versions left neither
+    return None if (folder / "fingerprint.json").exists() else training_by_evidence(folder)
 
 
 def read_failure(folder: Path) -> str | None:
-    """Why a run has no result and is not to be tried again: it diverged. None where nothing like that is known."""
+    """Why a run has no result and is not to be tried again: it diverged.
+
+    None where nothing like that is known.
+    """
     record = read_training(folder)
     return record.reason or "its training diverged" if record and record.diverged else None
 
@@ -306,7 +325,8 @@ def print_table(results: dict[str, Any], path: Path) -> None:
     )
     record = as_training(results["training"])
     lines = [
-        f"{results['scored_items']} of {results['test_items']} test items, {network}, {record.in_words() if record else 'not trained to its end'}."
+        f"{results['scored_items']} of {results['test_items']} test items, {network}, "
+        f"{record.in_words() if record else 'not trained to its end'}."
     ]
     lines += (
         [f"This is a preview and no result: {results['preview']}."] if "preview" in results else []

@@ -1,4 +1,6 @@
-"""Every test score once more on the items that annotators agree on (NoHLV) and on those that they do not (HLV)."""
+"""Every test score once more on the items that annotators agree on (NoHLV) and on those that they
+do not (HLV).
+"""
 
 import math
 
@@ -13,11 +15,14 @@ from metrics import every_score
 
 
 class StratumScores(Probe):
-    """`soft_nll_nohlv`, `soft_nll_hlv` and so on in results.json: on all items together, easy ones would hide what happens on the disputed ones.
+    """`soft_nll_nohlv`, `soft_nll_hlv` and so on in results.json: on all items together, easy ones
+    would hide what happens on the disputed ones.
 
-    An item is NoHLV where all votes name one class. Where a dataset has other label sets (`VoteDataModule.other_labels`), such as the labels that it was
-    published with, the same predictions are scored against those, too: `accuracy_original`, `accuracy_original_hlv` and so on, over the same
-    strata. What a stratum does not define (people's entropy does not vary over NoHLV items) is left out.
+    An item is NoHLV where all votes name one class. Where a dataset has other label sets
+    (`VoteDataModule.other_labels`), such as the labels that it was published with, the same
+    predictions are scored against those, too: `accuracy_original`, `accuracy_original_hlv` and so
+    on, over the same strata. What a stratum does not define (people's entropy does not vary over
+    NoHLV items) is left out.
     """
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:

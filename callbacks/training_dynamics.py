@@ -1,4 +1,6 @@
-"""How training gets to its end: when it is at its best, and how much predictions still move from epoch to epoch, by stratum."""
+"""How training gets to its end: when it is at its best, and how much predictions still move from
+epoch to epoch, by stratum.
+"""
 
 import math
 from functools import partial
@@ -30,21 +32,23 @@ STRATA = {  # columns of the history (after val/), and how the figure calls and 
 
 
 class TrainingDynamics(Probe):
-    """While training, compares each epoch's validation predictions with those of the epoch before it; after a test, sums up `history.json`.
+    """While training, compares each epoch's validation predictions with those of the epoch before
+    it; after a test, sums up `history.json`.
 
-    The divergences are logged as `val/js…`, so `History` keeps them. The predictions that the next epoch is compared with are kept in checkpoints.
+    The divergences are logged as `val/js…`, so `History` keeps them. The predictions that the next
+    epoch is compared with are kept in checkpoints.
     """
 
     def __init__(self, quantile: float = 0.9):
         """
         Args:
-            quantile: Items whose entropy reaches it, over the whole table, are of high disagreement. The papers do not state their cut.
+            quantile: Items whose entropy reaches it, over the whole table, are of high
+                disagreement. The papers do not state their cut.
         """
         self.quantile = quantile
         self._batches: list[tuple[Tensor, Tensor]] = []
-        self._before: dict[
-            str, Tensor
-        ] = {}  # the last epoch's items, by `index`, and their `probs`
+        # the last epoch's items, by `index`, and their `probs`
+        self._before: dict[str, Tensor] = {}
         self._now: dict[str, Tensor] = {}
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -103,20 +107,23 @@ class TrainingDynamics(Probe):
         if epochs is None:
             return ProbeResult(
                 notes=[
-                    f"TrainingDynamics: there is no {where} of this training, so it is not summed up; fit writes one."
+                    f"TrainingDynamics: there is no {where} of this training, so it is not summed "
+                    "up; fit writes one."
                 ]
             )
         summary = dynamics_summary(epochs)
         if not summary:
             return ProbeResult(
                 notes=[
-                    f"TrainingDynamics: {where} holds no finite validation score, so this training is not summed up."
+                    f"TrainingDynamics: {where} holds no finite validation score, so this "
+                    "training is not summed up."
                 ]
             )
         notes = []
         if len(epochs) > 1 and "late_js" not in summary:
             notes = [
-                f"TrainingDynamics: {where} holds no divergences between epochs, because fit was run without TrainingDynamics."
+                f"TrainingDynamics: {where} holds no divergences between epochs, because fit was "
+                "run without TrainingDynamics."
             ]
         crowd = " (simulated annotators)" if data.simulated else ""
         picture = partial(draw_dynamics, epochs, f"{data.name}{crowd}: validation items by epoch")
@@ -126,8 +133,11 @@ class TrainingDynamics(Probe):
 def strata_of(votes: VoteTable, quantile: float) -> dict[str, Tensor]:
     """All items, those with unanimous votes, those without, and those of high disagreement.
 
-    >>> {name: mask.tolist() for name, mask in strata_of(VoteTable(counts=[[4, 0], [3, 1], [2, 2]]), 0.9).items() if name != "js"}
-    {'js_nohlv': [True, False, False], 'js_hlv': [False, True, True], 'js_high': [False, False, True]}
+    >>> {name: mask.tolist() for name,
+    ...     mask in strata_of(VoteTable(counts=[[4, 0], [3, 1], [2, 2]]),
+    ...     0.9).items() if name != "js"}
+    {'js_nohlv': [True, False, False], 'js_hlv': [False, True, True], 'js_high': [False, False,
+    True]}
     """
     unanimous, high = (
         torch.from_numpy(votes.unanimous),
@@ -137,12 +147,16 @@ def strata_of(votes: VoteTable, quantile: float) -> dict[str, Tensor]:
 
 
 def dynamics_summary(epochs: Epochs) -> dict[str, float]:
-    """When validation soft NLL was at its best and first within 5 % of it, and how much predictions moved over the last quarter of epochs.
+    """When validation soft NLL was at its best and first within 5 % of it, and how much predictions
+    moved over the last quarter of epochs.
 
-    The paper says "95 % of its best", which is read as at most 1.05 times the least value. Nothing is said where no epoch has a finite score.
+    The paper says "95 % of its best", which is read as at most 1.05 times the least value. Nothing
+    is said where no epoch has a finite score.
 
-    >>> dynamics_summary([{"epoch": epoch, "val/soft_nll": score} for epoch, score in enumerate((2.0, 1.04, 1.0, 1.1))])
-    {'best_epoch': 2.0, 'epoch_within_5pct': 1.0, 'best_val_soft_nll': 1.0, 'final_val_soft_nll': 1.1}
+    >>> dynamics_summary([{"epoch": epoch, "val/soft_nll": score} for epoch,
+    ...     score in enumerate((2.0, 1.04, 1.0, 1.1))])
+    {'best_epoch': 2.0, 'epoch_within_5pct': 1.0, 'best_val_soft_nll': 1.0, 'final_val_soft_nll':
+    1.1}
     """
     scores = {
         int(row["epoch"]): row[SCORE] for row in epochs if math.isfinite(row.get(SCORE, math.nan))

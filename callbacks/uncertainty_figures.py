@@ -1,4 +1,6 @@
-"""Pictures of how a model's uncertainty matches people's: a smooth reliability diagram and entropy against entropy."""
+"""Pictures of how a model's uncertainty matches people's: a smooth reliability diagram and entropy
+against entropy.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,15 +18,18 @@ from callbacks.figures.figure_text import TITLE, as_typed
 from core.errors import InputError
 from metrics import AllItems, functional
 
+# from the colour-blind safe palette of Okabe and Ito
 BLUE, ORANGE, GREY = (
     "#0072B2",
     "#D55E00",
     "#777777",
-)  # from the colour-blind safe palette of Okabe and Ito
+)
 
 
 class UncertaintyFigures(Draws):
-    """Draws both figures of the test items, and of the validation items when training ends; to TensorBoard and the run's directory."""
+    """Draws both figures of the test items, and of the validation items when training ends; to
+    TensorBoard and the run's directory.
+    """
 
     changes_training = False
 
@@ -89,7 +94,9 @@ def _picture(
 def draw_reliability(
     axes: Axes, probs: Tensor, target_probs: Tensor, color: str = BLUE, label: str | None = None
 ) -> None:
-    """The smooth reliability curve of the top class (relplot), thick where many items lie and thin where few do; a point where all confidences are alike."""
+    """The smooth reliability curve of the top class (relplot), thick where many items lie and thin
+    where few do; a point where all confidences are alike.
+    """
     confidence, outcome = (
         values.numpy() for values in functional.confidence_and_outcome(probs, target_probs)
     )
@@ -126,7 +133,9 @@ def draw_reliability(
 
 
 def draw_entropies(axes: Axes, probs: Tensor, target_probs: Tensor) -> None:
-    """The model's entropy against the annotators', item by item, with the mean by bin of the annotators' entropy."""
+    """The model's entropy against the annotators', item by item, with the mean by bin of the
+    annotators' entropy.
+    """
     model, annotator_entropy = (
         functional.entropy(probs).numpy(),
         functional.entropy(target_probs).numpy(),
@@ -168,7 +177,9 @@ def draw_entropies(axes: Axes, probs: Tensor, target_probs: Tensor) -> None:
 def draw_entropy_curve(
     axes: Axes, probs: Tensor, target_probs: Tensor, color: str, label: str
 ) -> None:
-    """The model's mean entropy over nine bins that hold equally many disagreeing items, after one for the unanimous ones."""
+    """The model's mean entropy over nine bins that hold equally many disagreeing items, after one
+    for the unanimous ones.
+    """
     model, annotator_entropy = (
         functional.entropy(probs).numpy(),
         functional.entropy(target_probs).numpy(),

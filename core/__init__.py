@@ -1,1 +1,3 @@
-"""What everything may use and that knows nothing else: errors, randomness, atomic files, locks, plain YAML, signals. Imports nothing of this project."""
+"""What everything may use and that knows nothing else: errors, randomness, atomic files, locks,
+plain YAML, signals. Imports nothing of this project.
+"""

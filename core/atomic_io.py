@@ -1,7 +1,7 @@
 """Files that appear whole or not at all.
 
-A file is written under a name of ours beside its place, and takes that place when it is on the disk. What a process that was killed in between has
-left is removed by that name alone.
+A file is written under a name of ours beside its place, and takes that place when it is on the
+disk. What a process that was killed in between has left is removed by that name alone.
 """
 
 import errno
@@ -16,17 +16,20 @@ from typing import IO
 
 SUFFIX = ".plurality-partial"
 _PARTIAL = re.compile(r"\..+\.[a-z0-9_]{8}" + re.escape(SUFFIX))
+# of disks that keep folders in their own way, and folders that may be written but not read
 _UNSYNCED = (
     errno.EINVAL,
     errno.ENOTSUP,
     errno.EACCES,
-)  # of disks that keep folders in their own way, and folders that may be written but not read
+)
 
 
 def write_atomically(
     path: Path, content: str | bytes | IO[bytes], before: Path | None = None
 ) -> None:
-    """All or nothing: a reader never sees half a file, whenever the writer is killed. What was there is kept as `before`, if that is given.
+    """All or nothing: a reader never sees half a file, whenever the writer is killed.
+
+    What was there is kept as `before`, if that is given.
 
     A link in the file's place is replaced by the file; what it leads to is not touched.
     """
@@ -41,8 +44,11 @@ def write_atomically(
 
 
 def write_together(files: Mapping[Path, bytes | Path]) -> None:
-    """Files that belong together. All of them are on the disk before the first takes its place, so only a kill between two renames leaves some of
-    them new and some old; they take their places in the order given. A path is that of a file on the same disk, which is moved as it is.
+    """Files that belong together.
+
+    All of them are on the disk before the first takes its place, so only a kill between two renames
+    leaves some of them new and some old; they take their places in the order given. A path is that
+    of a file on the same disk, which is moved as it is.
     """
     staged: dict[Path, Path] = {}
     try:
@@ -60,7 +66,9 @@ def write_together(files: Mapping[Path, bytes | Path]) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors of the disk are told with the name that people know a file or folder by, where they have none or that of a partial file."""
+    """Errors of the disk are told with the name that people know a file or folder by, where they
+    have none or that of a partial file.
+    """
     try:
         yield
     except OSError as error:
@@ -72,9 +80,11 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def remove_partial_files(*folders: Path, of: str | None = None) -> None:
-    """Remove what processes that were killed while writing have left: in these folders, not below them; with `of`, of the file of that name alone.
+    """Remove what processes that were killed while writing have left: in these folders, not below
+    them; with `of`, of the file of that name alone.
 
-    To be called by who holds the folder (`folder_lock`): of a process that still writes, such a file is no rest.
+    To be called by who holds the folder (`folder_lock`): of a process that still writes, such a
+    file is no rest.
     """
     for folder in folders:
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -91,7 +101,8 @@ def remove_partial_files(*folders: Path, of: str | None = None) -> None:
 
 def _start(name: str) -> str:
     """How the partial file of a name begins; a file's name may have 255 bytes."""
-    return f".{name if len(os.fsencode(name)) <= 200 else hashlib.sha256(os.fsencode(name)).hexdigest()}."
+    encoded = os.fsencode(name)
+    return f".{name if len(encoded) <= 200 else hashlib.sha256(encoded).hexdigest()}."
 
 
 def _stage(path: Path, content: str | bytes | IO[bytes]) -> Path:

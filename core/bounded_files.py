@@ -1,4 +1,7 @@
-"""Files that are read whole: regular ones, of a size that somebody can mean. A device or a pipe would fill memory, or be waited for without end."""
+"""Files that are read whole: regular ones, of a size that somebody can mean.
+
+A device or a pipe would fill memory, or be waited for without end.
+"""
 
 import os
 from pathlib import Path
@@ -33,6 +36,5 @@ def is_endless(path: Path) -> bool:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(
-        path, flags | os.O_NONBLOCK
-    )  # some files of the system are waited for like pipes
+    # some files of the system are waited for like pipes
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -1,4 +1,6 @@
-"""The one exception that a user's mistake raises: a single sentence that says what is wrong and what would be right."""
+"""The one exception that a user's mistake raises: a single sentence that says what is wrong and
+what would be right.
+"""
 
 import errno
 import os
@@ -12,7 +14,9 @@ LONGEST = 900  # characters of a message
 
 
 class _OneLine(ValueError):
-    """Messages quote what files hold, so whatever a file holds they stay one line, of a length to read, and no command to a terminal."""
+    """Messages quote what files hold, so whatever a file holds they stay one line, of a length to
+    read, and no command to a terminal.
+    """
 
     def __init__(self, message: str):
         line = "".join(character if character.isprintable() else " " for character in message)
@@ -22,7 +26,9 @@ class _OneLine(ValueError):
 
 
 class InputError(_OneLine):
-    """A mistake in what the user gave (a file, a row, an option). `cli.py` prints it without a traceback.
+    """A mistake in what the user gave (a file, a row, an option).
+
+    `cli.py` prints it without a traceback.
 
     >>> raise InputError("data.batch_size is 0; it must be at least 1.")
     Traceback (most recent call last):
@@ -35,8 +41,10 @@ class OptionError(_OneLine):
 
 
 def mistake_behind(error: BaseException | None) -> Exception | None:
-    """The user's mistake that led to an error, if there is one: libraries may have wrapped it in errors of their own. A full disk is one as well, and of
-    several it is the one that explains the others."""
+    """The user's mistake that led to an error, if there is one: libraries may have wrapped it in
+    errors of their own. A full disk is one as well, and of several it is the one that explains the
+    others.
+    """
     chain: list[BaseException] = []
     while error is not None and error not in chain:
         chain.append(error)
@@ -53,10 +61,13 @@ FULL = {
 
 
 def full_disk(error: BaseException) -> InputError | None:
-    """The sentence for a file that had no room. Libraries that are not written in Python say so in words alone.
+    """The sentence for a file that had no room.
+
+    Libraries that are not written in Python say so in words alone.
 
     >>> full_disk(OSError(errno.ENOSPC, "", "runs/a/results.json"))
-    InputError('runs/a/results.json could not be written, because no room is left on its disk; make some, and give the same command again.')
+    InputError('runs/a/results.json could not be written, because no room is left on its disk; make
+    some, and give the same command again.')
     """
     number = (
         error.errno
@@ -72,7 +83,8 @@ def full_disk(error: BaseException) -> InputError | None:
     if number not in FULL or isinstance(error, InputError | OptionError):
         return None
     return InputError(
-        f"{_file_of(error)} could not be written, because {FULL[number]}, and give the same command again."
+        f"{_file_of(error)} could not be written, because {FULL[number]}, and give the same "
+        "command again."
     )
 
 
@@ -85,7 +97,8 @@ def closed_disk(error: BaseException) -> InputError | None:
     ):
         return None
     return InputError(
-        f"{_file_of(error)} may not be opened or made here ({os.strerror(error.errno)}); change that, or name another place."
+        f"{_file_of(error)} may not be opened or made here ({os.strerror(error.errno)}); change "
+        "that, or name another place."
     )
 
 
@@ -117,18 +130,21 @@ def name_some(names: Sequence[str], total: int | None = None, shown: int = 3) ->
     return ", ".join(names[:shown]) + (f" and {total - shown} more" if total > shown else "")
 
 
-# What `parse_error` makes of an inner parser's report; the outer parser's report quotes it and adds a key in front.
+# What `parse_error` makes of an inner parser's report; the outer parser's report quotes it and adds
+# a key in front.
 _SENTENCE = re.compile(r"[\w.]+ is (?:not an option|.+, which is not .+)\.")
 
 
 def parse_error(message: str, choices: dict[str, type]) -> str:
-    r"""One sentence out of an argument parser's report. `choices` gives the base class of options that name a class.
+    r"""One sentence out of an argument parser's report.
+
+    `choices` gives the base class of options that name a class.
 
     >>> parse_error("Parser key \"trainer.max_epochs\":\n  Expected a <class 'int'>. Got value: three", {})
     'trainer.max_epochs is three, which is not int.'
     >>> parse_error("Parser key \"data\":\n  Errors:\n    - epsilon is not an option.\n", {})
     'data.epsilon is not an option.'
-    """
+    """  # noqa: E501
     keys = re.findall(r'Parser key "([^"]+)"', message)
     inner = _SENTENCE.search(message)
     if inner:

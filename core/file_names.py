@@ -1,4 +1,6 @@
-"""Names that become files: too long a one is refused before anything is computed, not when its file is to be written."""
+"""Names that become files: too long a one is refused before anything is computed, not when its file
+is to be written.
+"""
 
 import os
 from pathlib import Path
@@ -7,7 +9,9 @@ from typing import Any
 from core.errors import InputError
 
 NAME_MAX, PATH_MAX = 255, 4096  # bytes, of Linux and of nearly all file systems
-LONGEST = 180  # bytes of a name: the rest is for endings (-grad_cam_high.svg), also of files that are being written
+# bytes of a name: the rest is for endings (-grad_cam_high.svg), also of files that are being
+# written
+LONGEST = 180
 BELOW = 300  # bytes that paths below a folder of runs or of a report may take
 
 
@@ -15,11 +19,13 @@ def length_error(name: Any) -> str:
     """Why a name cannot be that of files, as what is said after its key; empty where it can.
 
     >>> length_error("x" * 180), length_error("ü" * 91)
-    ('', 'is üüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…, of 182 bytes; it names files, so it must be at most 180 bytes long')
+    ('', 'is üüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…, of 182 bytes; it names files, so it must be at most
+    180 bytes long')
     """
     size = _bytes(str(name))
     return (
-        f"is {_shortened(str(name))}, of {size} bytes; it names files, so it must be at most {LONGEST} bytes long"
+        f"is {_shortened(str(name))}, of {size} bytes; it names files, so it must be at most "
+        f"{LONGEST} bytes long"
         if size > LONGEST
         else ""
     )
@@ -29,7 +35,8 @@ def check_run_name(name: str) -> None:
     """That a run's name, which follows from those of its classes, can be that of a folder."""
     if error := length_error(name):
         raise InputError(
-            f"the name that a run has by its data and data.delivery {error}; give these classes shorter names."
+            f"the name that a run has by its data and data.delivery {error}; give these classes "
+            "shorter names."
         )
 
 
@@ -38,11 +45,13 @@ def check_folder(folder: Path, option: str) -> None:
     longest, whole = max(map(_bytes, folder.parts), default=0), _bytes(os.path.abspath(folder))
     if longest > NAME_MAX:
         raise InputError(
-            f"{option} is {_shortened(str(folder))}, with a name of {longest} bytes in it; a folder's name may have {NAME_MAX}."
+            f"{option} is {_shortened(str(folder))}, with a name of {longest} bytes in it; a "
+            f"folder's name may have {NAME_MAX}."
         )
     if whole + BELOW > PATH_MAX:
         raise InputError(
-            f"{option} is {_shortened(str(folder))}, a path of {whole} bytes; files below it would be beyond {PATH_MAX}, so choose a shorter one."
+            f"{option} is {_shortened(str(folder))}, a path of {whole} bytes; files below it "
+            f"would be beyond {PATH_MAX}, so choose a shorter one."
         )
 
 

@@ -1,4 +1,6 @@
-"""One at a time: a folder that one process holds against all others, and that is free again however the process ends."""
+"""One at a time: a folder that one process holds against all others, and that is free again however
+the process ends.
+"""
 
 import errno
 import os
@@ -21,7 +23,8 @@ except ImportError:  # not a Unix
     fcntl = None
 
 LOCK = ".lock"  # the file in a folder that stands for it
-QUIET = 0.2  # seconds before anyone is told of waiting: the holder may be about to end, or to write who it is
+# seconds before anyone is told of waiting: the holder may be about to end, or to write who it is
+QUIET = 0.2
 _OURS = re.compile(rb"held by process \d+ on ")
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -36,12 +39,14 @@ def folder_lock(
 ) -> Iterator[None]:
     """Hold a folder, which is made where it is absent, against other processes and other threads.
 
-    `doing` says what the holder does, as in "trains this run". Whoever comes second is told who has it, and waits (`wait`) or gets an
-    `InputError`. The thread that holds a folder may hold it again. The lock is the system's own (flock) on a file in the folder, so it ends with the
+    `doing` says what the holder does, as in "trains this run". Whoever comes second is told who has
+    it, and waits (`wait`) or gets an `InputError`. The thread that holds a folder may hold it
+    again. The lock is the system's own (flock) on a file in the folder, so it ends with the
     process, however that ends. A process that was forked from the holder does not have it.
 
     >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as name, folder_lock(Path(name), "trains this run"), folder_lock(Path(name), "tests this run"):
+    >>> with TemporaryDirectory() as name, folder_lock(Path(name),
+    ...     "trains this run"), folder_lock(Path(name), "tests this run"):
     ...     print(Path(name, ".lock").read_text())
     held by process ... on ..., which trains this run, since ...
     """
@@ -63,20 +68,26 @@ def folder_lock(
 
 
 def remove_if_empty(folder: Path) -> None:
-    """Remove a folder that is held and in which there is nothing but its lock; whoever waits for it makes it anew."""
+    """Remove a folder that is held and in which there is nothing but its lock; whoever waits for it
+    makes it anew.
+    """
     if [path.name for path in folder.iterdir()] == [LOCK]:
         (folder / LOCK).unlink()
         folder.rmdir()
 
 
 def is_writable(folder: Path) -> bool:
-    """Whether a folder, or one that would have to be made, can be written: on a disk that is mounted read-only not even root can."""
+    """Whether a folder, or one that would have to be made, can be written: on a disk that is
+    mounted read-only not even root can.
+    """
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     return os.access(there, os.W_OK | os.X_OK)
 
 
 class _Lock:
-    """What this process knows of one folder: whose turn it is among its threads, and the open file while one of them holds it."""
+    """What this process knows of one folder: whose turn it is among its threads, and the open file
+    while one of them holds it.
+    """
 
     def __init__(self):
         self.turn, self.file, self.holders = threading.RLock(), -1, 0
@@ -101,7 +112,8 @@ def _take(folder: Path, doing: str, wait: bool, say: Callable[[str], object]) ->
     """The open file of a lock that this process now has."""
     if fcntl is None:
         raise InputError(
-            f"{folder} cannot be held against other processes: this system has no flock; use Linux or macOS."
+            f"{folder} cannot be held against other processes: this system has no flock; use "
+            "Linux or macOS."
         )
     path = folder / LOCK
     for _ in range(100):
@@ -119,7 +131,8 @@ def _take(folder: Path, doing: str, wait: bool, say: Callable[[str], object]) ->
             raise
         _close(file)  # the folder was deleted meanwhile; it is made and held anew
     raise InputError(
-        f"{path} is another file whenever it is opened, so it cannot be locked; name a folder on another disk."
+        f"{path} is another file whenever it is opened, so it cannot be locked; name a folder on "
+        "another disk."
     )
 
 
@@ -185,9 +198,13 @@ def _sign(file: int, path: Path, doing: str) -> None:
     held = os.pread(file, 500, 0).strip(b"\0")
     if held and not _OURS.match(held):
         raise InputError(
-            f"{path} is not a lock of ours but holds something else; move it, so that the folder can be held."
+            f"{path} is not a lock of ours but holds something else; move it, so that the folder "
+            "can be held."
         )
-    message = f"held by process {os.getpid()} on {socket.gethostname()}, which {doing}, since {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode()
+    message = (
+        f"held by process {os.getpid()} on {socket.gethostname()}, which {doing}, "
+        f"since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
+    ).encode()
     with naming(path):
         os.pwrite(file, message, 0)
         os.ftruncate(file, len(message))
@@ -195,7 +212,9 @@ def _sign(file: int, path: Path, doing: str) -> None:
 
 @contextmanager
 def _in_words(path: Path) -> Iterator[None]:
-    """Say what a person can do about an error; other errors, as of a full disk, are none of a lock."""
+    """Say what a person can do about an error; other errors, as of a full disk, are none of
+    a lock.
+    """
     try:
         yield
     except OSError as error:
@@ -206,14 +225,17 @@ def _in_words(path: Path) -> Iterator[None]:
             ),
             **dict.fromkeys(
                 _WITHOUT_LOCKS,
-                f"the disk of {path.parent} has no locks ({error.strerror}), so that two processes could spoil each other's files; "
+                f"the disk of {path.parent} has no locks ({error.strerror}), so that two "
+                "processes could spoil each other's files; "
                 "mount it with flock, or name a folder on another disk.",
             ),
             errno.ELOOP: f"{path} is a link, and a lock follows none; remove it.",
             errno.EISDIR: f"{path} is not a file, so it cannot be locked; remove it.",
             errno.ENXIO: f"{path} is not a file, so it cannot be locked; remove it.",
-            errno.EEXIST: f"{path.parent} is not a folder but a file or a broken link; name a folder.",
-            errno.ENOTDIR: f"{path.parent} cannot be a folder, because something above it is a file; name another.",
+            errno.EEXIST: f"{path.parent} is not a folder but a file or a broken link; name a "
+            "folder.",
+            errno.ENOTDIR: f"{path.parent} cannot be a folder, because something above it is a "
+            "file; name another.",
         }.get(error.errno or 0)
         if why is None:
             raise
@@ -221,7 +243,10 @@ def _in_words(path: Path) -> Iterator[None]:
 
 
 def _forget() -> None:
-    """A forked process has nothing of what its parent has. It closes the files, so that they stay locked no longer than the parent lives."""
+    """A forked process has nothing of what its parent has.
+
+    It closes the files, so that they stay locked no longer than the parent lives.
+    """
     global _guard
     _guard = threading.Lock()
     for file in _files:

@@ -1,4 +1,6 @@
-"""Work that is ended from outside: one line that says how far it came, and an exit code that says why."""
+"""Work that is ended from outside: one line that says how far it came, and an exit code that says
+why.
+"""
 
 import os
 import signal
@@ -9,16 +11,19 @@ from types import FrameType
 
 TIME_IS_UP = 124  # `trainer.max_time`, as timeout(1) has it
 DIVERGED = 3  # of what has come to an end but to no result: trying again would not mend it
+# 130 and 143, as shells have them
 CODES = {
     signal.SIGINT: 128 + signal.SIGINT,
     signal.SIGTERM: 128 + signal.SIGTERM,
-}  # 130 and 143, as shells have them
+}
 CONTINUES = "the same command continues"
 PATIENCE = 30.0  # seconds for Python to take a signal up
 
 
 class Interrupted(BaseException):
-    """Ended by a signal or by the clock. Like KeyboardInterrupt it is no Exception, so that nobody takes it for a mistake and carries on.
+    """Ended by a signal or by the clock.
+
+    Like KeyboardInterrupt it is no Exception, so that nobody takes it for a mistake and carries on.
 
     >>> Interrupted("ended by SIGTERM", 143).code
     143
@@ -39,9 +44,12 @@ class Interrupted(BaseException):
 
 
 def interrupt_on_signals() -> None:
-    """Have SIGTERM and Ctrl-C raise `Interrupted` in the main thread, the first time. The second ends the process at once, wherever it is.
+    """Have SIGTERM and Ctrl-C raise `Interrupted` in the main thread, the first time.
 
-    Python takes a signal up between two of its own steps. A process that waits elsewhere, for another one to call it for instance, ends after `PATIENCE`.
+    The second ends the process at once, wherever it is.
+
+    Python takes a signal up between two of its own steps. A process that waits elsewhere, for
+    another one to call it for instance, ends after `PATIENCE`.
     """
     for number in CODES:
         signal.signal(number, _interrupt)
@@ -54,7 +62,9 @@ def signals_interrupt() -> bool:
 
 
 def is_first_process() -> bool:
-    """Whether this is the first of the processes that share a run, or the only one: the one that speaks, and holds the run's folder for all."""
+    """Whether this is the first of the processes that share a run, or the only one: the one that
+    speaks, and holds the run's folder for all.
+    """
     return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
 
 

@@ -1,7 +1,10 @@
-"""YAML as people write it: lists, entries, numbers and words. What else the language can do is refused before anything is built of it.
+"""YAML as people write it: lists, entries, numbers and words.
 
-A tag can name a type of Python, an alias within an alias makes gigabytes out of a line, brackets within brackets exhaust the stack, and of a
-key that is there twice the first is lost without a word.
+What else the language can do is refused before anything is built of it.
+
+A tag can name a type of Python, an alias within an alias makes gigabytes out of a line, brackets
+within brackets exhaust the stack, and of a key that is there twice the first is lost without a
+word.
 """
 
 import re
@@ -15,14 +18,12 @@ from core.bounded_files import Unreadable, read_bounded
 MOST_BYTES = 10_000_000  # of a file
 DEEPEST = 40  # lists or entries within each other
 LARGEST = 100_000  # values, with those that aliases stand for
-COMMANDS = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
-)  # all control characters but those of lines and tabs
+# all control characters but those of lines and tabs
+COMMANDS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-SafeLoader: Any = getattr(
-    yaml, "CSafeLoader", yaml.SafeLoader
-)  # the fast one, where PyYAML was built with it
+# the fast one, where PyYAML was built with it
+SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PlainLoader(SafeLoader):
@@ -36,11 +37,15 @@ PlainLoader.yaml_implicit_resolvers = {
 
 
 class NotPlain(yaml.YAMLError):
-    """What was found in a YAML that goes beyond plain lists, entries, numbers and words; a clause of a sentence."""
+    """What was found in a YAML that goes beyond plain lists, entries, numbers and words; a clause
+    of a sentence.
+    """
 
 
 def check_plain(text: str) -> None:
-    """Nothing for plain YAML, and an error for anything else. It reads one event after the other, so nothing that it refuses can hurt it.
+    """Nothing for plain YAML, and an error for anything else.
+
+    It reads one event after the other, so nothing that it refuses can hurt it.
 
     >>> check_plain("rates: &all [0.1, 0.2]\\nagain: *all")
     >>> check_plain("seed: 0\\nseed: 1")
@@ -64,7 +69,8 @@ def check_plain(text: str) -> None:
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
                 raise NotPlain(
-                    f"it has the alias {event.anchor} for nothing, or for what it is itself a part of"
+                    f"it has the alias {event.anchor} for nothing, or for what it is itself a "
+                    "part of"
                 )
             parts[-1].take()
             anchor, size = None, sizes[event.anchor]
@@ -100,7 +106,8 @@ class _Part:
 
 
 def load_plain(text: str) -> Any:
-    """What plain YAML says; a `yaml.YAMLError`, or a ValueError for a number that is none, where it is not that.
+    """What plain YAML says; a `yaml.YAMLError`, or a ValueError for a number that is none, where it
+    is not that.
 
     >>> load_plain("a: [1, 2.5, word]")
     {'a': [1, 2.5, 'word']}

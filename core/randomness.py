@@ -1,4 +1,6 @@
-"""Random numbers as a function of (seed, purpose, counters), so that nothing depends on what was drawn before."""
+"""Random numbers as a function of (seed, purpose, counters), so that nothing depends on what was
+drawn before.
+"""
 
 import zlib
 
@@ -8,9 +10,11 @@ from core.errors import InputError
 
 
 def generator(seed: int, purpose: str, *counters: int) -> np.random.Generator:
-    """A generator of its own for each purpose and counter: no two share a stream, none has hidden state.
+    """A generator of its own for each purpose and counter: no two share a stream, none has hidden
+    state.
 
-    >>> generator(0, "order", 3).integers(100, size=4).tolist() == generator(0, "order", 3).integers(100, size=4).tolist()
+    >>> generator(0, "order", 3).integers(100, size=4).tolist() == generator(0, "order",
+    ...     3).integers(100, size=4).tolist()
     True
     >>> generator(0, "order", 3).random() == generator(0, "order", 4).random()
     False
@@ -23,7 +27,8 @@ def generator(seed: int, purpose: str, *counters: int) -> np.random.Generator:
 
 
 def some_of(rows: np.ndarray, most: int | None, seed: int) -> np.ndarray:
-    """At most so many of the rows, drawn without replacement and in their own order; all of them where `most` is None.
+    """At most so many of the rows, drawn without replacement and in their own order; all of them
+    where `most` is None.
 
     >>> some_of(np.arange(10, 20), 3, seed=0)
     array([16, 18, 19])

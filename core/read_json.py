@@ -1,6 +1,7 @@
 """JSON of runs, which somebody may have cut short, altered, or made to deceive.
 
-JSON has neither NaN nor infinity. Where a number is not defined a file says null, and whoever reads it finds NaN; earlier versions wrote NaN.
+JSON has neither NaN nor infinity. Where a number is not defined a file says null, and whoever reads
+it finds NaN; earlier versions wrote NaN.
 """
 
 import json
@@ -15,7 +16,9 @@ MOST_BYTES = 100_000_000
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file says; None where it is absent, cut short, no file, or no JSON that could be written again."""
+    """What a JSON file says; None where it is absent, cut short, no file, or no JSON that could be
+    written again.
+    """
     try:
         text = read_bounded(path, MOST_BYTES)
         content = json.loads(text)

@@ -1,7 +1,9 @@
-"""Ambiguous digits of our own, where Ambiguous-MNIST is not at hand: decoded from between two digits, labelled by a classifier's softmax.
+"""Ambiguous digits of our own, where Ambiguous-MNIST is not at hand: decoded from between two
+digits, labelled by a classifier's softmax.
 
-They follow the recipe of Mukhoti et al. (2023) in small: a plain autoencoder, one classifier instead of an ensemble, and no filter by mutual
-information. They are called `interpolated` wherever they go, for they are not Ambiguous-MNIST.
+They follow the recipe of Mukhoti et al. (2023) in small: a plain autoencoder, one classifier
+instead of an ensemble, and no filter by mutual information. They are called `interpolated` wherever
+they go, for they are not Ambiguous-MNIST.
 """
 
 from pathlib import Path
@@ -28,7 +30,9 @@ ENTROPY_BINS = 10
 def interpolated_source(
     mnist: Source, options: Interpolation, seed: int, folder: Path, key: str
 ) -> tuple[Source, np.ndarray]:
-    """The made digits as a source, and the rows of MNIST that they were made of: two for each image. Every step is kept in `folder`."""
+    """The made digits as a source, and the rows of MNIST that they were made of: two for each
+    image. Every step is kept in `folder`.
+    """
     digits = mnist.digits
     reserved = reserve(mnist.part, options.digits, seed)
     images, labels = mnist.images[reserved], mnist.labels[reserved]
@@ -100,7 +104,9 @@ def pairs(digits: np.ndarray, seed: int) -> np.ndarray:
 
 
 def evenly(probs: np.ndarray, number: int, seed: int) -> np.ndarray:
-    """Rows of so many labels, as evenly as there are some over ten bins of normalised entropy and over the likeliest digit."""
+    """Rows of so many labels, as evenly as there are some over ten bins of normalised entropy and
+    over the likeliest digit.
+    """
     level = np.minimum(entr(probs).sum(1) / np.log(DIGITS) * ENTROPY_BINS, ENTROPY_BINS - 1).astype(
         int
     )
@@ -108,7 +114,8 @@ def evenly(probs: np.ndarray, number: int, seed: int) -> np.ndarray:
     available = np.bincount(cell, minlength=ENTROPY_BINS * DIGITS)
     if number > len(probs):
         raise InputError(
-            f"interpolation.images is {number}, but interpolation.digits gave only {len(probs)} pairs of different digits; ask for more digits."
+            f"interpolation.images is {number}, but interpolation.digits gave only {len(probs)} "
+            "pairs of different digits; ask for more digits."
         )
     return draw(cell, even_quotas(available, number), seed)
 

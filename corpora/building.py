@@ -1,4 +1,6 @@
-"""A corpus of digits from its sources: duplicates out, difficulty found, items chosen evenly and split. Killed and started again, it goes on where it was."""
+"""A corpus of digits from its sources: duplicates out, difficulty found, items chosen evenly and
+split. Killed and started again, it goes on where it was.
+"""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -31,7 +33,10 @@ CORPUS, EVIDENCE, STAGES = "corpus.parquet", "evidence.safetensors", "stages"
 def build_corpus(
     options: CorpusOptions, place: Place, say: Callable[[str], None] = lambda sentence: None
 ) -> dict[str, Any]:
-    """Make the corpus in `place.out`, unless it is there already, and return its report. Of several processes one makes it and the others wait."""
+    """Make the corpus in `place.out`, unless it is there already, and return its report.
+
+    Of several processes one makes it and the others wait.
+    """
     key = corpus_key(options, place.root)
     if report := finished_report(place.out, key):
         return report
@@ -39,7 +44,8 @@ def build_corpus(
         place.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"{place.out} cannot be made ({error.strerror}); a corpus needs a folder that it may write to."
+            f"{place.out} cannot be made ({error.strerror}); a corpus needs a folder that it may "
+            "write to."
         ) from error
     with folder_lock(place.out, "builds the corpus"):
         remove_partial_files(place.out, place.out / STAGES)
@@ -83,7 +89,9 @@ class _Build:
         return {"key": key, **report}
 
     def _sources(self) -> tuple[list[Source], np.ndarray]:
-        """In the order of the options; and the rows of MNIST that made digits take up, which are not for anything else."""
+        """In the order of the options; and the rows of MNIST that made digits take up, which are
+        not for anything else.
+        """
         options, sources, taken = self.options, [], np.empty(0, int)
         for name in options.sources:
             if name == INTERPOLATED:
@@ -121,7 +129,9 @@ class _Build:
     def _without_duplicates(
         self, sources: list[Source]
     ) -> tuple[dict[str, Pairs], list[np.ndarray]]:
-        """Exact and near pairs over all sources one after the other, and of each source which items are kept."""
+        """Exact and near pairs over all sources one after the other, and of each source which items
+        are kept.
+        """
         images = np.concatenate([source.images for source in sources])
 
         def make() -> Arrays:
@@ -145,7 +155,9 @@ class _Build:
     def _mapped(
         self, source: Source, kept: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Confidence, variability and region of every item; NaN and none for those that were removed."""
+        """Confidence, variability and region of every item; NaN and none for those that were
+        removed.
+        """
         regions, rows = self.options.sources[source.name].regions, np.flatnonzero(kept)
 
         def make() -> Arrays:
@@ -198,12 +210,15 @@ class _Build:
         return DigitCorpus(**columns)
 
     def _evidence(self, corpus: DigitCorpus, taken: np.ndarray, key: str) -> None:
-        """How much each image looks like each digit, to someone who has seen MNIST digits that are in none of them."""
+        """How much each image looks like each digit, to someone who has seen MNIST digits that are
+        in none of them.
+        """
         used = np.union1d(taken, corpus.indices[corpus.source == "mnist"])
         rest, wanted = np.setdiff1d(np.arange(len(self.mnist)), used), self.options.known_digits
         if len(rest) < wanted:
             raise InputError(
-                f"known_digits is {wanted}, but only {len(rest)} digits of MNIST are in no image of the corpus."
+                f"known_digits is {wanted}, but only {len(rest)} digits of MNIST are in no image "
+                "of the corpus."
             )
         known = np.sort(generator(self.options.seed, "known-digits").permutation(rest)[:wanted])
 
@@ -249,7 +264,8 @@ def evidence_of(out: Path, key: str) -> np.ndarray:
 
     def absent() -> Arrays:
         raise InputError(
-            f"{out / EVIDENCE} was altered; delete {out / 'corpus.json'} to have the corpus built again."
+            f"{out / EVIDENCE} was altered; delete {out / 'corpus.json'} to have the corpus built "
+            "again."
         )
 
     return stage(

@@ -1,7 +1,8 @@
-"""What a user does with a corpus of digits: build it, and put people's judgements of it into the published columns.
+"""What a user does with a corpus of digits: build it, and put people's judgements of it into the
+published columns.
 
 python cli.py corpus build configs/corpora/soft_digits.yaml
-python cli.py corpus annotate judgements.csv corpus.parquet soft-digits.parquet --models dawid_skene mace
+python cli.py corpus annotate judgements.csv corpus.parquet soft-digits.parquet
 """
 
 import argparse
@@ -29,7 +30,8 @@ def corpus_command(arguments: list[str]) -> None:
     )
     labels.add_argument(
         "raw",
-        help=".csv, .parquet or .jsonl with a row for each annotator, image and digit (corpora/annotation/judgements.py says more)",
+        help=".csv, .parquet or .jsonl with a row for each annotator, image and digit "
+        "(corpora/annotation/judgements.py says more)",
     )
     labels.add_argument("items", help="a parquet file with the images, such as corpus.parquet")
     labels.add_argument(

@@ -1,4 +1,6 @@
-"""What building a corpus found: duplicates, leakage between parts, difficulty, splits; for people as a few lines, for programs as JSON."""
+"""What building a corpus found: duplicates, leakage between parts, difficulty, splits; for people
+as a few lines, for programs as JSON.
+"""
 
 import json
 from collections.abc import Iterable
@@ -39,7 +41,9 @@ def describe(
     pairs: dict[str, Pairs],
     corpus: DigitCorpus,
 ) -> dict[str, Any]:
-    """Everything as plain data; `names` are those of all items of all sources, one source after the other, as in `pairs`."""
+    """Everything as plain data; `names` are those of all items of all sources, one source after the
+    other, as in `pairs`.
+    """
     parts = np.concatenate([np.char.add(f"{one.source.name} ", one.source.part) for one in result])
     removed = {kind: np.isin(np.arange(len(parts)), both.second) for kind, both in pairs.items()}
     ends, sources = np.cumsum([len(one.source) for one in result]), {}
@@ -109,8 +113,10 @@ def summary(report: dict[str, Any]) -> list[str]:
             if region != "none"
         )
         lines.append(
-            f"{name}: {counts['images']:,} images, {counts['exact_duplicates']:,} exact and {counts['near_duplicates']:,} near-duplicates "
-            f"removed, {counts['kept']:,} kept: {regions}, {counts['regions']['none']:,} in no region"
+            f"{name}: {counts['images']:,} images, {counts['exact_duplicates']:,} exact and "
+            f"{counts['near_duplicates']:,} near-duplicates "
+            f"removed, {counts['kept']:,} kept: {regions}, {counts['regions']['none']:,} in no "
+            "region"
         )
         if name == INTERPOLATED:
             lines[-1] += " (made here by interpolation; not Ambiguous-MNIST)"
@@ -119,7 +125,8 @@ def summary(report: dict[str, Any]) -> list[str]:
     ]
     for name, splits in report["corpus"].items():
         parts = "; ".join(
-            f"{split} {sum(regions.values()):,} ({' + '.join(f'{number:,} {region}' for region, number in regions.items())})"
+            f"{split} {sum(regions.values()):,} "
+            f"({' + '.join(f'{number:,} {region}' for region, number in regions.items())})"
             for split, regions in splits.items()
         )
         lines.append(f"chosen of {name}: {parts}")
@@ -131,11 +138,16 @@ def summary(report: dict[str, Any]) -> list[str]:
 
 def _leak_line(what: str, leak: dict[str, Any]) -> str:
     one, other = leak["pairs"][0]
-    return f"leakage in the {what}: {len(leak['pairs']):,} {leak['kind']} pairs between {' and '.join(leak['between'])} (first: {one}, {other})"
+    return (
+        f"leakage in the {what}: {len(leak['pairs']):,} {leak['kind']} pairs between "
+        f"{' and '.join(leak['between'])} (first: {one}, {other})"
+    )
 
 
 def write_report(out: Path, report: dict[str, Any], key: str, files: Iterable[str]) -> None:
-    """The last files to be written: where the report is there and its digests are right, the corpus is whole."""
+    """The last files to be written: where the report is there and its digests are right, the corpus
+    is whole.
+    """
     write_atomically(out / "corpus.md", "".join(f"- {line}\n" for line in summary(report)))
     content = {"key": key, "files": {name: sha256(out / name) for name in files}, **report}
     write_atomically(

@@ -1,4 +1,6 @@
-"""Easy, ambiguous or hard: where each item lies on the data map of a small network that is watched while it learns (Swayamdipta et al. 2020)."""
+"""Easy, ambiguous or hard: where each item lies on the data map of a small network that is watched
+while it learns (Swayamdipta et al. 2020).
+"""
 
 from dataclasses import dataclass
 
@@ -16,7 +18,11 @@ NONE = len(REGIONS)  # the code of an item in no region
 
 @dataclass(frozen=True)
 class Regions:
-    """Bounds on the map. The paper draws its regions by such bounds, too; their values are lost in the text that these were written from."""
+    """Bounds on the map.
+
+    The paper draws its regions by such bounds, too; their values are lost in the text that these
+    were written from.
+    """
 
     epochs: int = 5  # of training and of the map; lost, too
     ambiguous_variability: float = 0.2  # this or more is ambiguous, whatever the confidence
@@ -28,11 +34,13 @@ class Regions:
             raise InputError(f"epochs of a data map is {self.epochs}; variability needs 2 or more.")
         if not 0 <= self.hard_confidence < self.easy_confidence <= 1:
             raise InputError(
-                f"hard_confidence is {self.hard_confidence} and easy_confidence {self.easy_confidence}; the first must be the smaller, both from 0 to 1."
+                f"hard_confidence is {self.hard_confidence} and easy_confidence "
+                f"{self.easy_confidence}; the first must be the smaller, both from 0 to 1."
             )
         if not 0 < self.ambiguous_variability <= 0.5:
             raise InputError(
-                f"ambiguous_variability is {self.ambiguous_variability}; it must be above 0 and at most 0.5, the most there can be."
+                f"ambiguous_variability is {self.ambiguous_variability}; it must be above 0 and "
+                "at most 0.5, the most there can be."
             )
 
     def of(self, confidence: np.ndarray, variability: np.ndarray) -> np.ndarray:
@@ -48,7 +56,9 @@ class Regions:
 
 
 def watched_map(images: np.ndarray, labels: np.ndarray, epochs: int, seed: int) -> DataMap:
-    """The map of items over the epochs of a network with one hidden layer that learns their distributions [N, K]."""
+    """The map of items over the epochs of a network with one hidden layer that learns their
+    distributions [N, K].
+    """
     annotator_probs, digits, record = (
         torch.from_numpy(labels),
         torch.from_numpy(labels.argmax(1)),

@@ -1,4 +1,6 @@
-"""A built corpus of digits as one parquet file, in columns that people can be asked about (`corpora.annotation.annotated_corpus`) and a crowd simulated for."""
+"""A built corpus of digits as one parquet file, in columns that people can be asked about
+(`corpora.annotation.annotated_corpus`) and a crowd simulated for.
+"""
 
 from dataclasses import dataclass
 from io import BytesIO
@@ -18,9 +20,8 @@ COLUMNS = ("image", "images", "original_labels", "split", "source", "difficulty"
 class DigitCorpus:
     """Item by item."""
 
-    image: (
-        np.ndarray
-    )  # a name, such as mnist-train-00012: the source, its own part, and the row in that
+    # a name, such as mnist-train-00012: the source, its own part, and the row in that
+    image: np.ndarray
     images: np.ndarray  # uint8 [N, 28, 28]
     labels: np.ndarray  # distributions over ten digits that the images came with, [N, 10]
     split: np.ndarray  # train, val or test

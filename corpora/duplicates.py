@@ -1,8 +1,11 @@
-"""Duplicate images, exact and near, within a corpus and across corpora, and what they leak from one part to another.
+"""Duplicate images, exact and near, within a corpus and across corpora, and what they leak from one
+part to another.
 
-Two images are near-duplicates where their pixels correlate by a threshold or more (normalised cross-correlation: brightness and contrast do not
-matter). Images are compared by their main components first. For standardised images of length 1 a correlation is 1 - distance² / 2, and
-components never lengthen a distance, so that who is too far apart there is too far apart in all pixels: the shortcut misses no pair.
+Two images are near-duplicates where their pixels correlate by a threshold or more (normalised
+cross-correlation: brightness and contrast do not matter). Images are compared by their main
+components first. For standardised images of length 1 a correlation is 1 - distance² / 2, and
+components never lengthen a distance, so that who is too far apart there is too far apart in all
+pixels: the shortcut misses no pair.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,24 +45,25 @@ def exact_pairs(images: np.ndarray) -> Pairs:
 
 
 def near_pairs(images: np.ndarray, correlation: float) -> Pairs:
-    """All pairs whose pixels correlate by so much or more. An image of one grey value correlates with none."""
+    """All pairs whose pixels correlate by so much or more.
+
+    An image of one grey value correlates with none.
+    """
     if not 0 < correlation <= 1:
         raise InputError(
             f"near_duplicate is {correlation}; it must be a correlation above 0 and at most 1."
         )
     unit = _standardised(images)
     short = unit @ _main_components(unit)
-    along, order = short[:, 0].sort(
-        stable=True
-    )  # neighbours on the first component come together, and distant blocks need no comparison
+    # neighbours on the first component come together, and distant blocks need no comparison
+    along, order = short[:, 0].sort(stable=True)
     furthest = (2 * (1 - correlation)) ** 0.5
     result = []
     for rows, others in _near_blocks(along, furthest + 1e-4):
         left, right = short[order[rows]], short[order[others]]
         squares = (left**2).sum(1)[:, None] + (right**2).sum(1) - 2 * left @ right.T
-        one, other = (squares <= furthest**2 + 1e-4).nonzero(
-            as_tuple=True
-        )  # rounding must not lose a pair
+        # rounding must not lose a pair
+        one, other = (squares <= furthest**2 + 1e-4).nonzero(as_tuple=True)
         one, other = order[rows][one], order[others][other]
         one, other = one[one != other], other[one != other]
         alike = torch.cat(
@@ -78,7 +82,9 @@ def near_pairs(images: np.ndarray, correlation: float) -> Pairs:
 
 
 def first_of_each(items: int, pairs: Sequence[Pairs]) -> np.ndarray:
-    """Where an image is kept: the first of those that are alike. One that is like a removed image alone stays.
+    """Where an image is kept: the first of those that are alike.
+
+    One that is like a removed image alone stays.
 
     >>> first_of_each(4, [Pairs(np.array([0, 1]), np.array([1, 2]))]).tolist()
     [True, False, True, True]
@@ -101,7 +107,8 @@ class Leak(NamedTuple):
 
 
 def leaks(parts: np.ndarray, pairs: Pairs) -> list[Leak]:
-    """Which pairs of parts (the words of each row, such as "mnist train") share alike images, in order of their names.
+    """Which pairs of parts (the words of each row, such as "mnist train") share alike images, in
+    order of their names.
 
     >>> [leak] = leaks(np.array(["b", "b", "a"]), Pairs(np.array([0, 0]), np.array([1, 2])))
     >>> leak.one, leak.other, leak.pairs.tolist()
@@ -134,7 +141,9 @@ def _main_components(unit: Tensor) -> Tensor:
 
 
 def _near_blocks(along: Tensor, furthest: float) -> Iterator[tuple[slice, slice]]:
-    """Blocks of rows in ascending order whose ranges come within this distance of each other; each two once."""
+    """Blocks of rows in ascending order whose ranges come within this distance of each other; each
+    two once.
+    """
     starts = range(0, len(along), BLOCK)
     for start in starts:
         reach = along[min(start + BLOCK, len(along)) - 1] + furthest

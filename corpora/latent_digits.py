@@ -1,4 +1,6 @@
-"""A small variational autoencoder of handwritten digits: a space in which the way from one digit to another passes through digits."""
+"""A small variational autoencoder of handwritten digits: a space in which the way from one digit to
+another passes through digits.
+"""
 
 import numpy as np
 import torch
@@ -62,7 +64,9 @@ def trained_vae(images: np.ndarray, dimensions: int, epochs: int, seed: int) -> 
 
 
 def between(vae: DigitVAE, one: np.ndarray, other: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Images as bytes, decoded from the straight way between two images of each row; share 0 is the first of them, 1 the other."""
+    """Images as bytes, decoded from the straight way between two images of each row; share 0 is the
+    first of them, 1 the other.
+    """
     with reproducibly(0), torch.no_grad():
         (start, _), (end, _) = vae.encode(as_inputs(one)), vae.encode(as_inputs(other))
         weight = torch.from_numpy(share).float()[:, None]

@@ -1,4 +1,7 @@
-"""What can be chosen about a corpus of digits: a YAML of configs/corpora, checked. The defaults are those of the stand-in of soft-digits."""
+"""What can be chosen about a corpus of digits: a YAML of configs/corpora, checked.
+
+The defaults are those of the stand-in of soft-digits.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +21,10 @@ INTERPOLATED = (
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What becomes of one source. One without sizes is searched for duplicates and mapped, but nothing of it is chosen."""
+    """What becomes of one source.
+
+    One without sizes is searched for duplicates and mapped, but nothing of it is chosen.
+    """
 
     regions: Regions = field(default_factory=Regions)
     sizes: tuple[int, int, int] | None = None  # items of train, validation and test
@@ -29,7 +35,8 @@ class SourceOptions:
             or not all(isinstance(size, int) and size > 0 for size in self.sizes)
         ):
             raise InputError(
-                f"sizes is {list(self.sizes)}; it must be three numbers above 0, of train, validation and test."
+                f"sizes is {list(self.sizes)}; it must be three numbers above 0, of train, "
+                "validation and test."
             )
 
 
@@ -37,11 +44,15 @@ class SourceOptions:
 class Interpolation:
     """How ambiguous digits are made where Ambiguous-MNIST is not at hand."""
 
-    digits: int = 30_000  # of MNIST's training part, for this alone: none of them is in the corpus itself, and each is in one image at most
+    # of MNIST's training part, for this alone: none of them is in the corpus itself, and each is in
+    # one image at most
+    digits: int = 30_000
     dimensions: int = 10  # of the latent space
     epochs: int = 15  # of the autoencoder
     classifier_epochs: int = 3  # of the classifier whose softmax labels them
-    images: int = 8_000  # chosen evenly over the entropy of their labels and over digits, to take the place of Ambiguous-MNIST's 12,000
+    # chosen evenly over the entropy of their labels and over digits, to take the place of
+    # Ambiguous-MNIST's 12,000
+    images: int = 8_000
 
     def __post_init__(self):
         for name in ("dimensions", "epochs", "classifier_epochs", "images"):
@@ -51,7 +62,8 @@ class Interpolation:
                 )
         if self.digits < 2 * self.images:
             raise InputError(
-                f"interpolation.digits is {self.digits}; {self.images} images of two digits each take at least {2 * self.images}."
+                f"interpolation.digits is {self.digits}; {self.images} images of two digits each "
+                f"take at least {2 * self.images}."
             )
 
 
@@ -65,10 +77,16 @@ def _stand_in() -> dict[str, SourceOptions]:
 
 @dataclass(frozen=True)
 class CorpusOptions:
-    """A whole corpus. Where two images are alike, the one of the earlier source is kept; within a source, train goes before test."""
+    """A whole corpus.
+
+    Where two images are alike, the one of the earlier source is kept; within a source, train goes
+    before test.
+    """
 
     sources: dict[str, SourceOptions] = field(default_factory=_stand_in)
-    near_duplicate: float = 0.99  # correlation of pixels from which two images count as one; below it, on MNIST, any two thin ones are alike
+    # correlation of pixels from which two images count as one; below it, on MNIST, any two thin
+    # ones are alike
+    near_duplicate: float = 0.99
     easy_per_digit: int = 150  # easy items of every digit in training, at least
     known_digits: int = (
         20_000  # of MNIST, that are in no image: what a simulated crowd has seen before
@@ -86,7 +104,8 @@ class CorpusOptions:
             )
         if not 0 < self.near_duplicate <= 1:
             raise InputError(
-                f"near_duplicate is {self.near_duplicate}; it must be a correlation above 0 and at most 1."
+                f"near_duplicate is {self.near_duplicate}; it must be a correlation above 0 and "
+                "at most 1."
             )
         for name in ("easy_per_digit", "known_digits"):
             if getattr(self, name) < 0:
@@ -130,7 +149,8 @@ def _source(entry: Any, name: str) -> SourceOptions:
     sizes = entry.pop("sizes", None)
     if sizes is not None and not isinstance(sizes, list):
         raise InputError(
-            f"sizes of {name} is {sizes}; it must be three numbers above 0, of train, validation and test."
+            f"sizes of {name} is {sizes}; it must be three numbers above 0, of train, validation "
+            "and test."
         )
     return SourceOptions(_made(Regions, entry, name), None if sizes is None else tuple(sizes))  # pyright: ignore[reportArgumentType]
 
@@ -147,7 +167,9 @@ def _fields(value: Any, allowed: set[str], of: str) -> dict[str, Any]:
 
 
 def _made(kind: type, value: Any, of: str) -> Any:
-    """A dataclass of plain numbers (and what was made before); a default's type says what a number must be."""
+    """A dataclass of plain numbers (and what was made before); a default's type says what a number
+    must be.
+    """
     fields = kind.__dataclass_fields__
     for name, number in _fields(value, set(fields), of).items():
         wanted = type(fields[name].default)
@@ -156,6 +178,7 @@ def _made(kind: type, value: Any, of: str) -> Any:
             or not isinstance(number, int if wanted is int else int | float)
         ):
             raise InputError(
-                f"{name} of {of} is {number}; it must be a {'whole ' if wanted is int else ''}number."
+                f"{name} of {of} is {number}; it must be a "
+                f"{'whole ' if wanted is int else ''}number."
             )
     return kind(**value)

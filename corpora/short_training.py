@@ -1,4 +1,6 @@
-"""A few epochs of a small network on all images in memory: what building a corpus needs of training, as a function of the seed alone."""
+"""A few epochs of a small network on all images in memory: what building a corpus needs of
+training, as a function of the seed alone.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +19,9 @@ RATE = 1e-3  # of Adam; the paper's text does not state it
 
 @contextmanager
 def reproducibly(seed: int) -> Iterator[None]:
-    """One thread, and torch's random numbers from a seed: the same weights to the last bit on every run of one machine. Both are put back after."""
+    """One thread, and torch's random numbers from a seed: the same weights to the last bit on every
+    run of one machine. Both are put back after.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -36,7 +40,9 @@ def trained(
     seed: int,
     after_epoch: Callable[[Network], None] = lambda network: None,
 ) -> Network:
-    """A network by its class, trained with cross-entropy on distributions [N, K]; `after_epoch` may look at it as it learns."""
+    """A network by its class, trained with cross-entropy on distributions [N, K]; `after_epoch` may
+    look at it as it learns.
+    """
     with reproducibly(seed):
         inputs, targets = as_inputs(images), torch.from_numpy(labels).float()
         learner = network(tuple(inputs.shape[1:]), targets.shape[1])

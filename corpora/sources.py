@@ -1,4 +1,6 @@
-"""Where the images of a corpus of digits come from: MNIST, Ambiguous-MNIST and ARDIS by their published files, each in one common form."""
+"""Where the images of a corpus of digits come from: MNIST, Ambiguous-MNIST and ARDIS by their
+published files, each in one common form.
+"""
 
 import warnings
 from dataclasses import dataclass
@@ -13,7 +15,8 @@ from datamodules.io.mnist import DIGITS, FILES, SIDE, read_mnist
 from datamodules.io.tables import refuse
 
 RELEASE = "https://github.com/BlackHC/ddu_dirty_mnist/releases/download/data-v1.0.0"
-# In the folder that the authors' package downloads them to. They publish md5 sums alone, so what is in the files is checked instead.
+# In the folder that the authors' package downloads them to. They publish md5 sums alone, so what is
+# in the files is checked instead.
 AMBIGUOUS = (
     PublishedFile("AmbiguousMNIST/amnist_samples.pt", None, f"{RELEASE}/amnist_samples.pt"),
     PublishedFile("AmbiguousMNIST/amnist_labels.pt", None, f"{RELEASE}/amnist_labels.pt"),
@@ -35,9 +38,8 @@ class Source:
     name: str
     images: np.ndarray  # uint8 [N, 28, 28]
     labels: np.ndarray  # a distribution over ten digits each, [N, 10]
-    part: (
-        np.ndarray
-    )  # the part that its authors put it in: train, test; or "made" where there are none
+    # the part that its authors put it in: train, test; or "made" where there are none
+    part: np.ndarray
 
     def __len__(self) -> int:
         return len(self.images)
@@ -54,7 +56,9 @@ def read_source(name: str, root: str) -> Source:
 
 
 def source_digests(name: str, root: str) -> list[str]:
-    """What the files of a source hold, as digests: those of MNIST are known and it is checked by them whenever it is read."""
+    """What the files of a source hold, as digests: those of MNIST are known and it is checked by
+    them whenever it is read.
+    """
     if name == "mnist":
         return [str(file.sha256) for files in FILES.values() for file in files]
     paths = (
@@ -65,7 +69,8 @@ def source_digests(name: str, root: str) -> list[str]:
     for path in paths:
         if not path.exists():
             raise InputError(
-                f"{path} is absent; put the files of ARDIS's dataset IV there by hand, or leave {name} out of the sources."
+                f"{path} is absent; put the files of ARDIS's dataset IV there by hand, or leave "
+                f"{name} out of the sources."
             )
     return [sha256(path) for path in paths]
 
@@ -86,7 +91,10 @@ def mnist_source(root: str) -> Source:
 
 
 def ambiguous_source(root: str) -> Source:
-    """Ambiguous-MNIST (Mukhoti et al. 2023) without noise. Each image has ten labels, drawn from a model's softmax: their shares are its distribution."""
+    """Ambiguous-MNIST (Mukhoti et al. 2023) without noise.
+
+    Each image has ten labels, drawn from a model's softmax: their shares are its distribution.
+    """
     images, labels = (_tensor(fetch(root, file)) for file in AMBIGUOUS)
     where = [Path(root) / file.path for file in AMBIGUOUS]
     if (
@@ -95,7 +103,8 @@ def ambiguous_source(root: str) -> Source:
         or len(images) == 0
     ):
         raise InputError(
-            f"{where[0]} holds {images.dtype} {list(images.shape)}; it must hold grey images as fractions, [N, 1, 28, 28]."
+            f"{where[0]} holds {images.dtype} {list(images.shape)}; it must hold grey images as "
+            "fractions, [N, 1, 28, 28]."
         )
     if (
         labels.ndim != 2
@@ -104,7 +113,8 @@ def ambiguous_source(root: str) -> Source:
         or labels.dtype.is_floating_point
     ):
         raise InputError(
-            f"{where[1]} holds {labels.dtype} {list(labels.shape)}; it must hold whole labels of each of {len(images)} images."
+            f"{where[1]} holds {labels.dtype} {list(labels.shape)}; it must hold whole labels of "
+            f"each of {len(images)} images."
         )
     flat, drawn = images.flatten(1).double().numpy(), labels.numpy()
     refuse(
@@ -127,7 +137,9 @@ def ambiguous_source(root: str) -> Source:
 
 
 def ardis_source(root: str) -> Source:
-    """ARDIS's dataset IV (Kusetogullari et al. 2020): rows of 784 grey values and of ten numbers, one of them 1, separated by blanks."""
+    """ARDIS's dataset IV (Kusetogullari et al. 2020): rows of 784 grey values and of ten numbers,
+    one of them 1, separated by blanks.
+    """
     images, labels, parts = [], [], []
     for part, (pixels, digits) in ARDIS.items():
         grey, shown = (
@@ -136,7 +148,8 @@ def ardis_source(root: str) -> Source:
         )
         if len(grey) != len(shown):
             raise InputError(
-                f"{Path(root) / pixels} has {len(grey)} rows, but {Path(root) / digits} has {len(shown)}; they must be the same items."
+                f"{Path(root) / pixels} has {len(grey)} rows, but {Path(root) / digits} has "
+                f"{len(shown)}; they must be the same items."
             )
         other = np.flatnonzero(~np.isin(grey, np.arange(256)).all(1))
         refuse(
@@ -159,7 +172,10 @@ def ardis_source(root: str) -> Source:
 
 
 def _tensor(path: Path) -> torch.Tensor:
-    """A tensor that was saved alone. A file that would need unpickling, and so could run code, is refused."""
+    """A tensor that was saved alone.
+
+    A file that would need unpickling, and so could run code, is refused.
+    """
     try:
         result = torch.load(path, map_location="cpu", weights_only=True)
     except (
@@ -189,7 +205,8 @@ def _numbers(path: Path, columns: int) -> np.ndarray:
             table = np.loadtxt(path, ndmin=2)
     except (OSError, UnicodeDecodeError, ValueError, UserWarning) as error:
         raise InputError(
-            f"{path} is no table of numbers that blanks separate; it is absent, was cut short or altered."
+            f"{path} is no table of numbers that blanks separate; it is absent, was cut short or "
+            "altered."
         ) from error
     if table.shape[1] != columns:
         raise InputError(f"{path} has rows of {table.shape[1]} numbers; each must have {columns}.")

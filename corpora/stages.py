@@ -1,4 +1,6 @@
-"""A long computation in stages, each of which keeps its arrays on disk: a computation that was killed goes on after the last finished stage."""
+"""A long computation in stages, each of which keeps its arrays on disk: a computation that was
+killed goes on after the last finished stage.
+"""
 
 import hashlib
 import json
@@ -17,7 +19,8 @@ Shapes = Mapping[str, tuple[int | None, ...]]  # None: of any length
 
 
 def key_of(*origin: Any) -> str:
-    """A digest of all that a stage depends on, as plain data: options, digests of files, keys of other stages.
+    """A digest of all that a stage depends on, as plain data: options, digests of files, keys of
+    other stages.
 
     >>> key_of("vae", {"seed": 0}) == key_of("vae", {"seed": 1})
     False
@@ -26,16 +29,17 @@ def key_of(*origin: Any) -> str:
 
 
 def stage(path: Path, key: str, make: Callable[[], Arrays], shapes: Shapes) -> Arrays:
-    """What `make` gave when it was last asked for under this key; asked now where that is not kept, was cut short or is of another key.
+    """What `make` gave when it was last asked for under this key; asked now where that is not kept,
+    was cut short or is of another key.
 
-    What is kept may be somebody else's, so it must have these arrays in these shapes, and only finite numbers.
+    What is kept may be somebody else's, so it must have these arrays in these shapes, and only
+    finite numbers.
     """
     kept = _read(path, key, shapes)
     if kept is None:
         made = make()
-        about = json.dumps(
-            {"key": key, "values": _digest(made)}
-        )  # one entry: the library writes several in any order
+        # one entry: the library writes several in any order
+        about = json.dumps({"key": key, "values": _digest(made)})
         write_atomically(path, save(made, metadata={"about": about}))
         kept = _read(path, key, shapes)
         assert kept is not None, (
@@ -59,7 +63,8 @@ def _read(path: Path, key: str, shapes: Shapes) -> Arrays | None:
 def _fits(values: Arrays, shapes: Shapes) -> bool:
     """
     >>> wanted = {"share": (2, None)}
-    >>> [_fits({"share": array}, wanted) for array in (np.ones((2, 9)), np.ones(2), np.ones((3, 9)), np.full((2, 9), np.nan))]
+    >>> [_fits({"share": array}, wanted) for array in (np.ones((2, 9)), np.ones(2),
+    ...     np.ones((3, 9)), np.full((2, 9), np.nan))]
     [True, False, False, False]
     """
     return values.keys() == shapes.keys() and all(

@@ -1,7 +1,9 @@
-"""What a run was trained on, in a few digests of decoded values: the votes, the items and their split.
+"""What a run was trained on, in a few digests of decoded values: the votes, the items and their
+split.
 
-A file that is saved again with the same content has the same fingerprint. Inputs that are larger than memory are not read for it: they are told by the size and
-time of their file and by blocks of it.
+A file that is saved again with the same content has the same fingerprint. Inputs that are larger
+than memory are not read for it: they are told by the size and time of their file and by blocks of
+it.
 """
 
 import json
@@ -21,15 +23,15 @@ BLOCKS = 64  # of a file that is larger than memory
 BLOCK = 1 << 16  # bytes of one
 ITEMS = 16  # of a dataset of single inputs
 
-Fingerprint = dict[
-    str, dict[str, Any]
-]  # by part: where it came from, its digest and, of a file, its size and time
+# by part: where it came from, its digest and, of a file, its size and time
+Fingerprint = dict[str, dict[str, Any]]
 
 
 def digest_of_values(*values: np.ndarray) -> str:
     """Equal for arrays of equal shape, kind and numbers.
 
-    >>> digest_of_values(np.array([1, 2])) == digest_of_values(np.array([1, 2]).copy()) != digest_of_values(np.array([2, 1]))
+    >>> digest_of_values(np.array([1, 2])) == digest_of_values(np.array([1,
+    ...     2]).copy()) != digest_of_values(np.array([2, 1]))
     True
     """
     digest = xxhash.xxh3_128()
@@ -44,18 +46,17 @@ def digest_of_votes(votes: VoteTable) -> str:
 
 
 def digest_of_items(items: Any) -> dict[str, Any]:
-    """Of texts, of a tensor, of a file that stays on disk, or of a dataset of single inputs, some of which are looked at."""
+    """Of texts, of a tensor, of a file that stays on disk, or of a dataset of single inputs, some
+    of which are looked at.
+    """
     if isinstance(items, MemmapInputs):
         return _of_mapped(items)
     if isinstance(items, Tensor):
         return {"digest": digest_of_values(items.detach().cpu().numpy())}
     if isinstance(items, Dataset):
         some = np.linspace(0, len(items) - 1, min(ITEMS, len(items))).astype(int)  # pyright: ignore[reportArgumentType]
-        return {
-            "digest": digest_of_values(
-                np.array(len(items)), *(np.asarray(items[int(row)]) for row in some)
-            )
-        }  # pyright: ignore[reportArgumentType]
+        number = np.array(len(items))  # pyright: ignore[reportArgumentType]
+        return {"digest": digest_of_values(number, *(np.asarray(items[int(row)]) for row in some))}
     encoded = [text.encode(errors="surrogatepass") for text in items]
     lengths = np.fromiter(map(len, encoded), np.int64)
     return {"digest": digest_of_values(lengths, np.frombuffer(b"".join(encoded), np.uint8))}
@@ -80,7 +81,9 @@ def _of_mapped(inputs: MemmapInputs) -> dict[str, Any]:
 
 
 def fingerprint(data: Any, labels: VoteTable | None = None) -> Fingerprint:
-    """Of a datamodule that is set up; `labels` is what it trains on, where that is not what it is judged by."""
+    """Of a datamodule that is set up; `labels` is what it trains on, where that is not what it is
+    judged by.
+    """
     corpus = data.corpus
     items = corpus.items or digest_of_items(corpus.inputs)
     parts: Fingerprint = {
@@ -117,7 +120,9 @@ def fingerprint_of_labels(labels: VoteTable) -> Fingerprint:
 
 
 def fingerprint_at_hand(data: Any) -> Fingerprint:
-    """Votes, classes and items of a datamodule that is not set up, and their split where the files say it, without embedding anything."""
+    """Votes, classes and items of a datamodule that is not set up, and their split where the files
+    say it, without embedding anything.
+    """
     summary = data.summarize()
     parts: Fingerprint = {
         "votes": {"source": summary.votes.source, "digest": digest_of_votes(summary.votes)},
@@ -135,7 +140,8 @@ def fingerprint_at_hand(data: Any) -> Fingerprint:
 def difference(trained_on: Fingerprint, now: Fingerprint) -> str | None:
     """What has changed, as a clause; None where nothing has that both know of.
 
-    >>> difference({"votes": {"source": "votes.csv", "digest": "a1"}}, {"votes": {"source": "votes.csv", "digest": "b2"}})
+    >>> difference({"votes": {"source": "votes.csv", "digest": "a1"}},
+    ...     {"votes": {"source": "votes.csv", "digest": "b2"}})
     'the votes in votes.csv are not those that it was trained on'
     """
     for part in ("votes", "classes", "labels", "items", "split"):
@@ -147,7 +153,8 @@ def difference(trained_on: Fingerprint, now: Fingerprint) -> str | None:
             continue
         if result["digest"] == before.get("digest") and result.get("size") == before.get("size"):
             return (
-                f"{after['source']} was written again since it was trained on (a file of this size is told by its time as well; if it is the same file, "
+                f"{after['source']} was written again since it was trained on (a file of this "
+                "size is told by its time as well; if it is the same file, "
                 f"give it its time back with: touch -d {before.get('time')} {after['source']})"
             )
         where = f" in {after['source']}" if part != "split" else ""

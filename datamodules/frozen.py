@@ -1,4 +1,6 @@
-"""Inputs replaced by the embeddings of a frozen model, made once and kept, for heads that train in seconds."""
+"""Inputs replaced by the embeddings of a frozen model, made once and kept, for heads that train in
+seconds.
+"""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -20,7 +22,9 @@ from datamodules.votes.table import VoteTable
 
 
 class FrozenDataModule(VoteDataModule):
-    """A dataset says how its items and votes are read and split; here its items become embeddings."""
+    """A dataset says how its items and votes are read and split; here its items become
+    embeddings.
+    """
 
     def __init__(
         self, embedder: Embedder, cache: str = "data/embeddings", standardize: bool = True, **kwargs
@@ -29,7 +33,8 @@ class FrozenDataModule(VoteDataModule):
         Args:
             embedder: A class of datamodules.embedders by name, with its own options.
             cache: The folder of finished embeddings.
-            standardize: Give every dimension mean 0 and variance 1 over the training items. The paper does not say whether it did.
+            standardize: Give every dimension mean 0 and variance 1 over the training items. The
+                paper does not say whether it did.
         """
         super().__init__(**kwargs)
         self.embedder, self.cache, self.standardize = embedder, cache, standardize
@@ -40,7 +45,9 @@ class FrozenDataModule(VoteDataModule):
 
     @abstractmethod
     def read(self) -> tuple[Inputs, VoteTable]:
-        """The items as people see them, texts or images as bytes, and their votes, from checked files."""
+        """The items as people see them, texts or images as bytes, and their votes, from checked
+        files.
+        """
 
     @abstractmethod
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
@@ -83,12 +90,15 @@ class FrozenDataModule(VoteDataModule):
         )
 
     def ood_inputs(self, source: str, root: str) -> Tensor:
-        """The embeddings of images from elsewhere, brought to the size of this dataset's first, and standardised as its training items are."""
+        """The embeddings of images from elsewhere, brought to the size of this dataset's first, and
+        standardised as its training items are.
+        """
         if (source, root) not in self._foreign:
             items, _ = self.read()
             if not isinstance(items, Tensor):
                 raise InputError(
-                    f"{source} holds images, but the items of {type(self).__name__} are texts; leave OODScores out."
+                    f"{source} holds images, but the items of {type(self).__name__} are texts; "
+                    "leave OODScores out."
                 )
             result = embed_all(
                 self.embedder,
@@ -100,7 +110,9 @@ class FrozenDataModule(VoteDataModule):
 
 
 class FrozenInThreeParts(FrozenDataModule):
-    """With a train, a validation and a test part: what the datasets of "Soft-Label Training Preserves Epistemic Uncertainty" share."""
+    """With a train, a validation and a test part: what the datasets of "Soft-Label Training
+    Preserves Epistemic Uncertainty" share.
+    """
 
     def __init__(
         self,
@@ -113,9 +125,12 @@ class FrozenInThreeParts(FrozenDataModule):
         """
         Args:
             embedder: A class of datamodules.embedders by name, with its own options.
-            root: The folder that holds the published files in their own folders; what is absent is downloaded to it.
-            fractions: Shares of train, validation and test, stratified by majority class and entropy. The paper does not state them.
-            entropy_bins: How many bins of normalised entropy the split is stratified by. The paper does not state this either.
+            root: The folder that holds the published files in their own folders; what is absent is
+                downloaded to it.
+            fractions: Shares of train, validation and test, stratified by majority class and
+                entropy. The paper does not state them.
+            entropy_bins: How many bins of normalised entropy the split is stratified by. The paper
+                does not state this either.
         """
         super().__init__(embedder=embedder, **kwargs)
         self.root, self.fractions, self.entropy_bins = root, fractions, entropy_bins
@@ -123,7 +138,8 @@ class FrozenInThreeParts(FrozenDataModule):
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
         if len(self.fractions) != 3:
             raise InputError(
-                f"data.fractions is {list(self.fractions)}; it must be three shares, of train, validation and test."
+                f"data.fractions is {list(self.fractions)}; it must be three shares, of train, "
+                "validation and test."
             )
         return dict(
             zip(

@@ -1,4 +1,6 @@
-"""Loaders that yield (inputs, index) and never touch targets: small data as whole tensors, large data through a DataLoader."""
+"""Loaders that yield (inputs, index) and never touch targets: small data as whole tensors, large
+data through a DataLoader.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -10,7 +12,10 @@ from datamodules.order import BatchOrder
 
 
 class Batch(NamedTuple):
-    """What every training and evaluation step receives. `index` is each item's row in the whole vote table."""
+    """What every training and evaluation step receives.
+
+    `index` is each item's row in the whole vote table.
+    """
 
     inputs: Tensor
     targets: Tensor
@@ -18,7 +23,8 @@ class Batch(NamedTuple):
 
 
 class TensorLoader:
-    """Batches straight from tensors in memory (or on the device): no workers, no per-item Python, resumable in mid-epoch.
+    """Batches straight from tensors in memory (or on the device): no workers, no per-item Python,
+    resumable in mid-epoch.
 
     `prepare(index, epoch)` gives the inputs of one batch, augmented if that is wanted.
     """
@@ -43,9 +49,11 @@ class TensorLoader:
 
 
 class WorkerLoader(DataLoader):
-    """The plain DataLoader path, for inputs that do not fit in memory: same order, same resumption, any number of workers.
+    """The plain DataLoader path, for inputs that do not fit in memory: same order, same resumption,
+    any number of workers.
 
-    `dataset[i]` gives the input of item i alone. Random augmentation in the dataset should be a function of i and a seed.
+    `dataset[i]` gives the input of item i alone. Random augmentation in the dataset should be a
+    function of i and a seed.
     """
 
     def __init__(self, dataset: Dataset[Tensor], order: BatchOrder, num_workers: int = 0):
@@ -56,7 +64,8 @@ class WorkerLoader(DataLoader):
         self._given = 0
 
     def __iter__(self):  # pyright: ignore[reportIncompatibleMethodOverride]
-        # Workers run ahead of training, so what counts for a resume is what was handed out here, not what the sampler gave.
+        # Workers run ahead of training, so what counts for a resume is what was handed out here,
+        # not what the sampler gave.
         self._given = self._order.start
         for batch in super().__iter__():
             self._given += 1
@@ -81,14 +90,19 @@ class _WithIndex(Dataset):
         return self.dataset[item], item
 
     def collate(self, batch: list[tuple[Tensor, int]]) -> list[Tensor]:
-        """The usual collation; a share without items has the shape of one with them, as it has where inputs are in memory."""
+        """The usual collation; a share without items has the shape of one with them, as it has
+        where inputs are in memory.
+        """
         return (
             default_collate(batch) if batch else [part[:0] for part in default_collate([self[0]])]
         )
 
 
 class _Lists:
-    """A batch sampler as DataLoader wants it: lists of ints. `sampler` is where Lightning looks for `set_epoch`."""
+    """A batch sampler as DataLoader wants it: lists of ints.
+
+    `sampler` is where Lightning looks for `set_epoch`.
+    """
 
     def __init__(self, order: BatchOrder):
         self.sampler = order

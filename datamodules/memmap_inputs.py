@@ -1,4 +1,6 @@
-"""Inputs that stay in their file: a batch is one gather from a memory map, so that there may be more of them than memory."""
+"""Inputs that stay in their file: a batch is one gather from a memory map, so that there may be
+more of them than memory.
+"""
 
 import json
 import os
@@ -21,23 +23,28 @@ COLD = 64  # batches that are asked for ahead after one had to wait for the disk
 
 
 class MemmapInputs(Dataset[Tensor]):
-    """Rows of an array [N, features] that lies in a file, as float32, and standardised if `moments` are given.
+    """Rows of an array [N, features] that lies in a file, as float32, and standardised if `moments`
+    are given.
 
-    `rows` says where in the array each item is. It serves as `TensorLoader`'s `prepare`: no workers, and no Python for single items. Where the system does not
-    hold the file in memory, the rows of a batch are asked for all at once before they are read: one after the other, they would take ten times as long.
+    `rows` says where in the array each item is. It serves as `TensorLoader`'s `prepare`: no
+    workers, and no Python for single items. Where the system does not hold the file in memory, the
+    rows of a batch are asked for all at once before they are read: one after the other, they would
+    take ten times as long.
 
-    >>> MemmapInputs(np.array([[1, 2], [3, 4], [5, 6]], np.float16), rows=np.array([2, 0]))(torch.tensor([1, 0]))
+    >>> MemmapInputs(np.array([[1, 2], [3, 4], [5, 6]], np.float16),
+    ...     rows=np.array([2, 0]))(torch.tensor([1, 0]))
     tensor([[1., 2.],
             [5., 6.]])
     """
 
     def __init__(self, values: np.ndarray, rows: np.ndarray, moments: Moments | None = None):
         self._file = (values.filename, values.offset) if isinstance(values, np.memmap) else None
+        # the plain view indexes faster than a memmap
         self._values, self._rows, self._moments = (
             np.asarray(values),
             rows,
             moments,
-        )  # the plain view indexes faster than a memmap
+        )
         self._cold = COLD  # until it is known better
 
     def __len__(self) -> int:
@@ -45,7 +52,9 @@ class MemmapInputs(Dataset[Tensor]):
 
     @property
     def stored(self) -> tuple[np.ndarray, np.ndarray, str | None]:
-        """The array as it is stored, the row of each item in it, and its file, where it stays in one."""
+        """The array as it is stored, the row of each item in it, and its file, where it stays in
+        one.
+        """
         return self._values, self._rows, str(self._file[0]) if self._file else None
 
     def __getitem__(self, item: int) -> Tensor:
@@ -85,7 +94,10 @@ class MemmapInputs(Dataset[Tensor]):
 
 
 def memmap_array(path: Path) -> np.ndarray:
-    """The array [N, features] of a .npy or .safetensors file, without reading it. Nothing is unpickled."""
+    """The array [N, features] of a .npy or .safetensors file, without reading it.
+
+    Nothing is unpickled.
+    """
     if not path.is_file():
         raise InputError(
             f"there is no {path}; data.embeddings must be a .npy or .safetensors file."
@@ -97,11 +109,13 @@ def memmap_array(path: Path) -> np.ndarray:
     values = _map_npy(path) if path.suffix == ".npy" else _map_safetensors(path)
     if values.ndim != 2 or values.dtype.kind != "f" or 0 in values.shape:
         raise InputError(
-            f"{path} holds {values.dtype} {list(values.shape)}; embeddings must be floats of the shape [items, features]."
+            f"{path} holds {values.dtype} {list(values.shape)}; embeddings must be floats of the "
+            "shape [items, features]."
         )
     if not values.flags.c_contiguous:
         raise InputError(
-            f"{path} holds its columns one after the other; write it with numpy.ascontiguousarray, or every item is spread over the file."
+            f"{path} holds its columns one after the other; write it with "
+            "numpy.ascontiguousarray, or every item is spread over the file."
         )
     return values
 
@@ -139,7 +153,9 @@ def _map_safetensors(path: Path) -> np.ndarray:
 
 
 def refuse_unusual(values: np.ndarray, source: str) -> None:
-    """One pass over the file, which refuses what is not a finite number before it can spoil a training."""
+    """One pass over the file, which refuses what is not a finite number before it can spoil a
+    training.
+    """
     step = _rows_at_once(values)
     bad = np.concatenate(
         [
@@ -149,12 +165,15 @@ def refuse_unusual(values: np.ndarray, source: str) -> None:
     )
     if len(bad):
         raise InputError(
-            f"{source} has values that are not finite numbers in {name_rows(bad)}; every embedding needs all of its numbers."
+            f"{source} has values that are not finite numbers in {name_rows(bad)}; every "
+            "embedding needs all of its numbers."
         )
 
 
 def moments_of(inputs: MemmapInputs, chosen: np.ndarray) -> Moments:
-    """`Moments.of` the chosen items, from sums over one pass, in float64 and about the first of them, so that nothing cancels."""
+    """`Moments.of` the chosen items, from sums over one pass, in float64 and about the first of
+    them, so that nothing cancels.
+    """
     wanted, first = torch.zeros(len(inputs), dtype=torch.bool), inputs[int(chosen[0])].double()
     wanted[torch.from_numpy(chosen)] = True
     total, squares, start = torch.zeros_like(first), torch.zeros_like(first), 0

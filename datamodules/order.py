@@ -1,4 +1,6 @@
-"""Which items make up each batch: a pure function of (seed, epoch, rank) that can continue in mid-epoch."""
+"""Which items make up each batch: a pure function of (seed, epoch, rank) that can continue in
+mid-epoch.
+"""
 
 from collections.abc import Iterator
 
@@ -12,14 +14,16 @@ from core.randomness import generator
 class BatchOrder:
     """Cuts each epoch's order of items into global batches and gives every rank its share of each.
 
-    The batch size is that of all ranks together, so that the same config means the same optimization on one device or eight. Every
-    item comes exactly once per epoch over all ranks, and all ranks see the same number of batches: where the last batch has fewer items
-    than there are ranks, the share of some is empty.
+    The batch size is that of all ranks together, so that the same config means the same
+    optimization on one device or eight. Every item comes exactly once per epoch over all ranks, and
+    all ranks see the same number of batches: where the last batch has fewer items than there are
+    ranks, the share of some is empty.
 
     >>> order = BatchOrder(torch.arange(10), batch_size=4, seed=0, shuffle=False)
     >>> [batch.tolist() for batch in order]
     [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-    >>> [batch.tolist() for batch in BatchOrder(torch.arange(10), batch_size=3, seed=0, shuffle=False, rank=1, ranks=2)]
+    >>> [batch.tolist() for batch in BatchOrder(torch.arange(10), batch_size=3, seed=0,
+    ...     shuffle=False, rank=1, ranks=2)]
     [[1], [4], [7], []]
     """
 
@@ -34,7 +38,8 @@ class BatchOrder:
     ):
         if batch_size < ranks:
             raise InputError(
-                f"data.batch_size is {batch_size}; it is shared by {ranks} device(s), so it must be at least {ranks}."
+                f"data.batch_size is {batch_size}; it is shared by {ranks} device(s), so it must "
+                f"be at least {ranks}."
             )
         self.items, self.batch_size, self.seed, self.shuffle, self.rank, self.ranks = (
             items,

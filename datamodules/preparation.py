@@ -1,4 +1,6 @@
-"""From stored inputs to what a network sees, a whole batch at a time: normalisation, random crops and flips."""
+"""From stored inputs to what a network sees, a whole batch at a time: normalisation, random crops
+and flips.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,11 +13,14 @@ from core.randomness import generator
 
 
 class Standardize:
-    """Select items, convert to float and standardise each channel: the deterministic preparation used in evaluation.
+    """Select items, convert to float and standardise each channel: the deterministic preparation
+    used in evaluation.
 
-    `scale` is the largest stored value (255 for bytes); mean and std are given on the scale from 0 to 1.
+    `scale` is the largest stored value (255 for bytes); mean and std are given on the scale from 0
+    to 1.
 
-    >>> Standardize(torch.tensor([[0], [255]], dtype=torch.uint8), mean=[0.5], std=[0.5], scale=255)(torch.tensor([1, 0]), epoch=0)
+    >>> Standardize(torch.tensor([[0], [255]], dtype=torch.uint8), mean=[0.5], std=[0.5],
+    ...     scale=255)(torch.tensor([1, 0]), epoch=0)
     tensor([[ 1.],
             [-1.]])
     """
@@ -24,9 +29,8 @@ class Standardize:
         channels = (1, len(mean)) + (1,) * (stored.ndim - 2)
         self._mean = (torch.tensor(mean) * scale).reshape(channels).to(stored.device)
         self._factor = (1 / (torch.tensor(std) * scale)).reshape(channels).to(stored.device)
-        self._ready = (
-            stored.is_floating_point()
-        )  # floats are standardised once, bytes a batch at a time to save memory
+        # floats are standardised once, bytes a batch at a time to save memory
+        self._ready = stored.is_floating_point()
         changes = bool((self._mean != 0).any() or (self._factor != 1).any())
         self.stored = (stored - self._mean) * self._factor if self._ready and changes else stored
 
@@ -39,11 +43,14 @@ class Standardize:
 
 
 class CropFlip(Standardize):
-    """Random crop after zero padding and random horizontal flip of image batches [B, C, H, W], then `Standardize`.
+    """Random crop after zero padding and random horizontal flip of image batches [B, C, H, W], then
+    `Standardize`.
 
-    Crops and flips are drawn for all items of an epoch at once, as a function of (seed, epoch): they do not depend on the batch size,
-    the rank or where training was interrupted. The padded images are kept in both orientations, so that a batch is one indexing
-    operation over a strided view of all crops (by numpy on the CPU, where it is six times as fast as torch's). The papers do not state the padding; 4 is the custom for 32 x 32 images.
+    Crops and flips are drawn for all items of an epoch at once, as a function of (seed, epoch):
+    they do not depend on the batch size, the rank or where training was interrupted. The padded
+    images are kept in both orientations, so that a batch is one indexing operation over a strided
+    view of all crops (by numpy on the CPU, where it is six times as fast as torch's). The papers do
+    not state the padding; 4 is the custom for 32 x 32 images.
     """
 
     def __init__(
@@ -60,9 +67,8 @@ class CropFlip(Standardize):
         padded = F.pad(stored, (padding,) * 4)
         height, width = stored.shape[-2:]
         both = torch.stack([padded, padded.flip(-1)])
-        self._crops = both.unfold(3, height, 1).unfold(
-            4, width, 1
-        )  # [2, N, C, rows, columns, H, W], no copy
+        # [2, N, C, rows, columns, H, W], no copy
+        self._crops = both.unfold(3, height, 1).unfold(4, width, 1)
         self._draws: tuple[int, tuple[Tensor, ...]] = (-1, ())
 
     def __call__(self, index: Tensor, epoch: int) -> Tensor:
@@ -83,14 +89,18 @@ class CropFlip(Standardize):
 
 
 class Moments(NamedTuple):
-    """What standardises features: a centre and a scale for each dimension, taken from the training items and then used on any others."""
+    """What standardises features: a centre and a scale for each dimension, taken from the training
+    items and then used on any others.
+    """
 
     centre: Tensor
     scale: Tensor
 
     @classmethod
     def of(cls, seen: Tensor) -> "Moments":
-        """Mean and standard deviation; a dimension that never varies is only shifted, so that it becomes 0 and stays finite."""
+        """Mean and standard deviation; a dimension that never varies is only shifted, so that it
+        becomes 0 and stays finite.
+        """
         varies = seen.amin(0) < seen.amax(0)
         return cls(
             torch.where(varies, seen.mean(0), seen[0]), torch.where(varies, seen.std(0), 1.0)
@@ -98,7 +108,8 @@ class Moments(NamedTuple):
 
     def __call__(self, values: Tensor) -> Tensor:
         """
-        >>> Moments.of(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))(torch.tensor([[1.0, 5.0], [4.0, 6.0]]))
+        >>> Moments.of(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))(torch.tensor([[1.0, 5.0],
+        ...     [4.0, 6.0]]))
         tensor([[-0.7071,  0.0000],
                 [ 1.4142,  1.0000]])
         """

@@ -1,4 +1,6 @@
-"""The datamodule that all datasets share: votes and inputs in, batches with this epoch's targets out."""
+"""The datamodule that all datasets share: votes and inputs in, batches with this epoch's targets
+out.
+"""
 
 import re
 from abc import ABC, abstractmethod
@@ -29,21 +31,20 @@ from datamodules.votes.table import VoteTable
 class Corpus:
     """A dataset as it lies on disk, before any split or delivery."""
 
-    inputs: (
-        Tensor | Dataset[Tensor]
-    )  # [N, channels or features, ...] where it fits in memory, else a dataset of single inputs
+    # [N, channels or features, ...] where it fits in memory, else a dataset of single inputs
+    inputs: Tensor | Dataset[Tensor]
     votes: VoteTable
-    splits: dict[
-        str, np.ndarray
-    ]  # row numbers of "train", "val" and "test"; val and test may be the same
-    mean: tuple[float, ...] = (
-        0.0,
-    )  # of each channel, on the scale from 0 to 1; for inputs in memory only
+    # row numbers of "train", "val" and "test"; val and test may be the same
+    splits: dict[str, np.ndarray]
+    # of each channel, on the scale from 0 to 1; for inputs in memory only
+    mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
     scale: float = 1.0  # the largest stored value: 255 for bytes
     augment: bool = False  # random crop and flip of training images; for inputs in memory only
     items: dict[str, Any] | None = (
-        None  # the digest of the items themselves (`datamodules.fingerprint`), where inputs are made of them
+        # the digest of the items themselves (`datamodules.fingerprint`), where inputs are made of
+        # them
+        None
     )
 
 
@@ -54,21 +55,26 @@ def check_name(name: Any) -> None:
 
 
 class VoteDataModule(LightningDataModule, ABC):
-    """Supplies `Batch`es whose targets are delivered epoch by epoch. A dataset fills in `load` and three class attributes.
+    """Supplies `Batch`es whose targets are delivered epoch by epoch.
 
-    Training sees the delivery's targets, made from a subsample of `votes_per_item` votes where that is set. Evaluation always sees the full
-    annotator distribution, whatever the model was trained on.
+    A dataset fills in `load` and three class attributes.
+
+    Training sees the delivery's targets, made from a subsample of `votes_per_item` votes where that
+    is set. Evaluation always sees the full annotator distribution, whatever the model was trained
+    on.
     """
 
     num_classes: int
     input_shape: tuple[int, ...]
     class_names: tuple[str, ...] = ()  # for people, where classes have names
     simulated = False  # True where the annotators are a simulation; results say so
-    same_items = True  # False where another seed draws other items, so that row numbers mean nothing across seeds
+    # False where another seed draws other items, so that row numbers mean nothing across seeds
+    same_items = True
+    # options of `bind`: runs that differ in these alone share all else in a pack
     pack_axes: tuple[str, ...] = (
         "delivery",
         "votes_per_item",
-    )  # options of `bind`: runs that differ in these alone share all else in a pack
+    )
 
     def __init__(
         self,
@@ -82,18 +88,22 @@ class VoteDataModule(LightningDataModule, ABC):
         """
         Args:
             delivery: How votes reach the loss, by class name.
-            votes_per_item: Train on this many votes per item, drawn from its distribution; None for all votes.
+            votes_per_item: Train on this many votes per item, drawn from its distribution; None for
+                all votes.
             batch_size: Items per optimizer step, over all devices together.
             num_workers: For inputs that do not fit in memory; tensors in memory need no workers.
-            seed: Of the split, the subsample, the delivery, the order and the augmentation. Linked from seed_everything.
-            name: What the data is called in run names, results, titles and reports: letters, digits, - and _, at most 40; by default its class.
+            seed: Of the split, the subsample, the delivery, the order and the augmentation. Linked
+                from seed_everything.
+            name: What the data is called in run names, results, titles and reports: letters,
+                digits, - and _, at most 40; by default its class.
         """
         super().__init__()
         if batch_size < 1:
             raise InputError(f"data.batch_size is {batch_size}; it must be at least 1.")
         if votes_per_item is not None and votes_per_item < 1:
             raise InputError(
-                f"data.votes_per_item is {votes_per_item}; it must be 1 or more, or null for all votes."
+                f"data.votes_per_item is {votes_per_item}; it must be 1 or more, or null for all "
+                "votes."
             )
         self.delivery, self.votes_per_item, self.batch_size = delivery, votes_per_item, batch_size
         check_name(name)
@@ -107,9 +117,12 @@ class VoteDataModule(LightningDataModule, ABC):
         """Read and check the files; split by `self.seed`."""
 
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
-        """These items as people see them, for figures: texts, or images as bytes [n, 3, height, width]. Needs no setup."""
+        """These items as people see them, for figures: texts, or images as bytes [n, 3, height,
+        width]. Needs no setup.
+        """
         raise InputError(
-            f"{type(self).__name__} has no texts or pictures to show; figures of single items are for datasets that have."
+            f"{type(self).__name__} has no texts or pictures to show; figures of single items are "
+            "for datasets that have."
         )
 
     @property
@@ -123,7 +136,9 @@ class VoteDataModule(LightningDataModule, ABC):
         return f"the split of {self.name}"
 
     def files(self) -> list[Path]:
-        """The files that no published checksum vouches for, so that somebody may have changed them."""
+        """The files that no published checksum vouches for, so that somebody may have
+        changed them.
+        """
         return []
 
     def summarize(self) -> DatasetSummary:
@@ -141,11 +156,13 @@ class VoteDataModule(LightningDataModule, ABC):
         items = len(corpus.inputs)  # pyright: ignore[reportArgumentType]
         if items != len(corpus.votes):
             raise InputError(
-                f"there are {items} inputs but {corpus.votes.source} has {len(corpus.votes)} rows; they must be the same items."
+                f"there are {items} inputs but {corpus.votes.source} has {len(corpus.votes)} "
+                "rows; they must be the same items."
             )
         if corpus.votes.num_classes != self.num_classes:
             raise InputError(
-                f"{corpus.votes.source} has {corpus.votes.num_classes} classes; this dataset has {self.num_classes}."
+                f"{corpus.votes.source} has {corpus.votes.num_classes} classes; this dataset has "
+                f"{self.num_classes}."
             )
         for name, rows in corpus.splits.items():
             if len(rows) == 0:
@@ -158,22 +175,29 @@ class VoteDataModule(LightningDataModule, ABC):
         self.training_row[torch.from_numpy(train)] = torch.arange(len(train))
 
     def training_votes(self) -> VoteTable:
-        """What all items are labelled with in training: people's votes, unless a dataset lets an option of its own in `pack_axes` choose other labels."""
+        """What all items are labelled with in training: people's votes, unless a dataset lets an
+        option of its own in `pack_axes` choose other labels.
+        """
         assert self.corpus is not None
         return self.corpus.votes
 
     def bind(self, delivery: Delivery, votes_per_item: int | None, **others) -> BoundDelivery:
-        """Tie a delivery to the training votes (`others` are the options of `training_votes`), subsampled if that is asked for."""
+        """Tie a delivery to the training votes (`others` are the options of `training_votes`),
+        subsampled if that is asked for.
+        """
         votes = self.training_votes(**others).take(self.rows("train"))
         if votes_per_item is not None:
             votes = votes.subsample(votes_per_item, self.seed)
         return delivery.bind(votes, self.seed)
 
     def loader(self, rows: np.ndarray, training: bool, batch_size: int | None = None):
-        """Batches of these rows: shuffled and augmented for training, in order and as they are for evaluation. `data.batch_size` unless given."""
+        """Batches of these rows: shuffled and augmented for training, in order and as they are for
+        evaluation. `data.batch_size` unless given.
+        """
         assert self.corpus is not None
         trainer = self.trainer
-        # Items that are blended with others need the whole global batch; `on_after_batch_transfer` takes this rank's share of the blends.
+        # Items that are blended with others need the whole global batch; `on_after_batch_transfer`
+        # takes this rank's share of the blends.
         whole = training and self.bound.blends
         rank, ranks = (trainer.global_rank, trainer.world_size) if trainer and not whole else (0, 1)
         order = BatchOrder(
@@ -210,28 +234,37 @@ class VoteDataModule(LightningDataModule, ABC):
 
     @property
     def annotator_votes(self) -> VoteTable:
-        """What annotators said of all items, by which strata and uncertainties are told: the votes that models are judged by, unless a dataset can be judged
-        by other labels as well."""
+        """What annotators said of all items, by which strata and uncertainties are told: the votes
+        that models are judged by, unless a dataset can be judged by other labels as well.
+        """
         assert self.corpus is not None
         return self.corpus.votes
 
     def human_uncertainties(self) -> dict[str, np.ndarray]:
-        """How uncertain people were about each item of the table, by name: the entropy of their votes, after what they said themselves where a dataset
-        knows that. The first is what maps are coloured by."""
+        """How uncertain people were about each item of the table, by name: the entropy of their
+        votes, after what they said themselves where a dataset knows that. The first is what maps
+        are coloured by.
+        """
         return {"annotators' entropy (nats)": self.annotator_votes.entropy}
 
     def statistics(self) -> dict[str, float]:
-        """Numbers about all items that this dataset is described by, besides those that every vote table has; by name, for tables."""
+        """Numbers about all items that this dataset is described by, besides those that every vote
+        table has; by name, for tables.
+        """
         return {}
 
     def other_labels(self) -> dict[str, VoteTable]:
-        """Further label sets of the same items that models can be judged by, besides the votes; short names, which become parts of metrics' names."""
+        """Further label sets of the same items that models can be judged by, besides the votes;
+        short names, which become parts of metrics' names.
+        """
         return {}
 
     def evaluation_batches(
         self, rows: np.ndarray, device: torch.device | str = "cpu", batch_size: int | None = None
     ) -> Iterator[Batch]:
-        """These items as the network sees them, with annotator distributions, on a device: what probes look at. In a DDP run, this rank's share."""
+        """These items as the network sees them, with annotator distributions, on a device: what
+        probes look at. In a DDP run, this rank's share.
+        """
         for inputs, index in self.loader(rows, training=False, batch_size=batch_size):
             yield Batch(
                 inputs.to(device),
@@ -240,22 +273,27 @@ class VoteDataModule(LightningDataModule, ABC):
             )
 
     def high_disagreement_rows(self, split: str, quantile: float = 0.9) -> np.ndarray:
-        """The split's items whose entropy reaches this quantile of the whole table: whether an item is one does not depend on the split."""
+        """The split's items whose entropy reaches this quantile of the whole table: whether an item
+        is one does not depend on the split.
+        """
         assert self.corpus is not None
         rows = self.rows(split)
         return rows[self.corpus.votes.high_disagreement(quantile)[rows]]
 
     def ood_inputs(self, source: str, root: str) -> Tensor:
-        """Images from elsewhere (`datamodules.io.ood_sets` says which) as this dataset stores its own: bytes of its shape."""
+        """Images from elsewhere (`datamodules.io.ood_sets` says which) as this dataset stores its
+        own: bytes of its shape.
+        """
         return read_ood_set(source, root, self.input_shape)
 
     def on_after_batch_transfer(self, batch: tuple[Tensor, Tensor], dataloader_idx: int) -> Batch:
-        """Attach targets in the main process, by index: no worker and no loader can hold a stale epoch."""
+        """Attach targets in the main process, by index: no worker and no loader can hold a stale
+        epoch.
+        """
         inputs, index = batch
         if self.trainer is None or not self.trainer.training:
-            self.annotator_probs = self.annotator_probs.to(
-                inputs.device
-            )  # copies once, then does nothing
+            # copies once, then does nothing
+            self.annotator_probs = self.annotator_probs.to(inputs.device)
             return Batch(inputs, self.annotator_probs[index], index)
         epoch = self.trainer.current_epoch
         if self._epoch_targets[0] != epoch:

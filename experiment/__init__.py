@@ -1,1 +1,4 @@
-"""One run: the LightningCLI subclass, its configuration, identity and checkpoints. Imports all but studies and cli."""
+"""One run: the LightningCLI subclass, its configuration, identity and checkpoints.
+
+Imports all but studies and cli.
+"""

@@ -1,4 +1,6 @@
-"""Objects from resolved configs, for packs: what LightningCLI would build, without its cost per run."""
+"""Objects from resolved configs, for packs: what LightningCLI would build, without its cost per
+run.
+"""
 
 from functools import partial
 from importlib import import_module
@@ -14,7 +16,8 @@ from lightning_modules import AnnotatorClassifier
 def build(entry: Any) -> Any:
     """Instantiate a `class_path` with its `init_args`, and those within them.
 
-    >>> build({"class_path": "datamodules.Mixup", "init_args": {"base": {"class_path": "datamodules.SoftLabels"}, "alpha": 0.5}})
+    >>> build({"class_path": "datamodules.Mixup",
+    ...     "init_args": {"base": {"class_path": "datamodules.SoftLabels"}, "alpha": 0.5}})
     Mixup(base=SoftLabels(), alpha=0.5)
     """
     if not isinstance(entry, dict) or "class_path" not in entry:
@@ -30,7 +33,9 @@ def class_of(entry: dict[str, Any]) -> type:
 
 
 def is_probe(callback: dict[str, Any]) -> bool:
-    """Whether a callback only looks at what training leaves behind (weights, history), so that it serves members of a pack as well."""
+    """Whether a callback only looks at what training leaves behind (weights, history), so that it
+    serves members of a pack as well.
+    """
     return issubclass(class_of(callback), Probe)
 
 

@@ -1,4 +1,6 @@
-"""Checkpoints that outlive a kill: written all or nothing, checked when they are read, and the one before the last is kept."""
+"""Checkpoints that outlive a kill: written all or nothing, checked when they are read, and the one
+before the last is kept.
+"""
 
 import io
 import os
@@ -17,7 +19,10 @@ from core.errors import InputError
 
 
 class CheckpointFiles(TorchCheckpointIO):
-    """How Lightning is to write a run's checkpoints. Of `last.ckpt`, from which a run is continued, the one before it stays beside it."""
+    """How Lightning is to write a run's checkpoints.
+
+    Of `last.ckpt`, from which a run is continued, the one before it stays beside it.
+    """
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
@@ -25,7 +30,9 @@ class CheckpointFiles(TorchCheckpointIO):
         write_checkpoint(Path(path), checkpoint, keep=Path(path).name == "last.ckpt")
 
     def load_checkpoint(self, path: str | Path, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """With the names of files where they lie now: Lightning forgets the best score of a run whose folder was moved."""
+        """With the names of files where they lie now: Lightning forgets the best score of a run
+        whose folder was moved.
+        """
         checkpoint = super().load_checkpoint(path, *args, **kwargs)
         folder = os.path.realpath(os.path.dirname(path))
         states = checkpoint.get("callbacks", {})
@@ -37,7 +44,8 @@ class CheckpointFiles(TorchCheckpointIO):
 
 def _with_folder(value: Any, old: str, new: str) -> Any:
     """
-    >>> _with_folder({"dirpath": "/a/x", "best_k_models": {"/a/x/best.ckpt": 0.5}, "monitor": "val/loss"}, "/a/x", "/b/x")
+    >>> _with_folder({"dirpath": "/a/x", "best_k_models": {"/a/x/best.ckpt": 0.5},
+    ...     "monitor": "val/loss"}, "/a/x", "/b/x")
     {'dirpath': '/b/x', 'best_k_models': {'/b/x/best.ckpt': 0.5}, 'monitor': 'val/loss'}
     """
     if isinstance(value, dict):
@@ -65,10 +73,11 @@ def before(path: Path) -> Path:
 
 
 def read_checkpoint(path: Path) -> Any:
-    """What a checkpoint holds; nothing in it can run code, and one with a byte too few or another byte is refused.
+    """What a checkpoint holds; nothing in it can run code, and one with a byte too few or another
+    byte is refused.
 
-    The checksums are those of its zip format. torch writes them but does not look at them: of 3,000 files with one bit flipped it loaded 2,851 as if
-    they were whole.
+    The checksums are those of its zip format. torch writes them but does not look at them: of 3,000
+    files with one bit flipped it loaded 2,851 as if they were whole.
     """
     content = path.read_bytes()
     try:
@@ -79,12 +88,14 @@ def read_checkpoint(path: Path) -> Any:
         return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # torch, zipfile and pickle each raise their own
         raise InputError(
-            f"{path} is not a checkpoint that can be read; it was cut short, altered, or is another kind of file."
+            f"{path} is not a checkpoint that can be read; it was cut short, altered, or is "
+            "another kind of file."
         ) from error
 
 
 def newest_whole(path: Path) -> tuple[Path, Any] | None:
-    """A file that `write_checkpoint` keeps, or the one before it where that is not whole, with its content; None where neither is.
+    """A file that `write_checkpoint` keeps, or the one before it where that is not whole, with its
+    content; None where neither is.
 
     What is not whole is said, and set aside so that it never takes the place of one that is.
     """

@@ -1,4 +1,7 @@
-"""Files of options, before the parser sees them. It reads not only those of --config but any value that names a file where entries are expected."""
+"""Files of options, before the parser sees them.
+
+It reads not only those of --config but any value that names a file where entries are expected.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +15,9 @@ from core.plain_yaml import NotPlain, read_plain
 
 
 def check_config(path: Path) -> None:
-    """Nothing for a file of plain YAML whose values name no device, no pipe and no other YAML than such; a sentence for anything else."""
+    """Nothing for a file of plain YAML whose values name no device, no pipe and no other YAML than
+    such; a sentence for anything else.
+    """
     for value in _texts(_read(path)):
         for folder in (path.parent, Path()):
             try:

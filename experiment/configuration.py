@@ -1,4 +1,6 @@
-"""Resolved configs without running anything: what the command line would make of some options, as plain data."""
+"""Resolved configs without running anything: what the command line would make of some options, as
+plain data.
+"""
 
 import json
 from copy import deepcopy
@@ -38,7 +40,8 @@ def _parser():
 def resolve(options: list[str]) -> dict[str, Any]:
     """All options of a run with their defaults filled in, exactly as `cli.py fit` would see them.
 
-    >>> resolve(["--config", "configs/digits.yaml", "--data.delivery", "Multipass"])["data"]["init_args"]["delivery"]
+    >>> resolve(["--config", "configs/digits.yaml", "--data.delivery",
+    ...     "Multipass"])["data"]["init_args"]["delivery"]
     {'class_path': 'datamodules.Multipass'}
     """
     config = _parser().parse_args(["fit", *options]).fit.as_dict()
@@ -65,7 +68,10 @@ def write_config(config: dict[str, Any], folder: Path) -> Path:
 
 
 def leaves(config: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
-    """Every value of a nested config by its path. A class and its options are one value, so that they change together."""
+    """Every value of a nested config by its path.
+
+    A class and its options are one value, so that they change together.
+    """
     if (isinstance(config, dict) and "class_path" not in config) or path in (
         ("data",),
         ("data", "init_args"),
@@ -79,7 +85,9 @@ def leaves(config: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any
 
 
 def differences(base: dict[str, Any], changed: dict[str, Any]) -> dict[tuple[str, ...], Any]:
-    """What has to be set in `base` to make it `changed`, and removed from it: another dataset has other options."""
+    """What has to be set in `base` to make it `changed`, and removed from it: another dataset has
+    other options.
+    """
     before, after = leaves(base), leaves(changed)
     removed = {path: REMOVED for path in before if path not in after}
     return removed | {

@@ -1,4 +1,6 @@
-"""`python cli.py describe --config …`: what was understood of a dataset's votes, before anything is trained on them."""
+"""`python cli.py describe --config …`: what was understood of a dataset's votes, before anything is
+trained on them.
+"""
 
 from datamodules.custom.describe import describe
 from datamodules.votes.labels import escaped

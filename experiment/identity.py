@@ -1,4 +1,6 @@
-"""A run is a value: its name, and so its directory, follows from the options that differ from their defaults."""
+"""A run is a value: its name, and so its directory, follows from the options that differ from their
+defaults.
+"""
 
 import hashlib
 import json
@@ -9,14 +11,16 @@ from typing import Any
 from experiment.build import class_of
 from experiment.option_defaults import LEARNING, MODEL, SCHEMA, TRAINER, defaults_of, snapshot
 
-# Where files lie and who reads them does not change a run; the seed is that of the whole run, which is told apart.
+# Where files lie and who reads them does not change a run; the seed is that of the whole run, which
+# is told apart.
 PLACES = ("root", "cache", "num_workers", "seed")
 
 
 def all_options(config: dict[str, Any]) -> dict[str, Any]:
     """The part of a resolved config that decides a run's result.
 
-    Callbacks say themselves, by `changes_training`, whether they belong to it; one that says nothing may change what is learned, and does.
+    Callbacks say themselves, by `changes_training`, whether they belong to it; one that says
+    nothing may change what is learned, and does.
     """
     trainer, data = config.get("trainer", {}), config["data"]
     return {
@@ -57,11 +61,12 @@ def _entry(entry: dict[str, Any]) -> dict[str, Any]:
     """A class by its path, with those of its options that differ from their defaults."""
     arguments = entry.get("init_args") or {}
     defaults = defaults_of(entry["class_path"], arguments)
+    # most are as they are
     other = {
         name: value
         for name, value in arguments.items()
         if name not in defaults or defaults[name] != value
-    }  # most are as they are
+    }
     result = {name: _value(value) for name, value in other.items()}
     return {
         **entry,
@@ -101,7 +106,9 @@ def run_name(config: dict[str, Any]) -> str:
 
 
 def run_folder(runs: Path, config: dict[str, Any], name: str | None = None) -> Path:
-    """Where a run lies, or will lie: by its name, or by the name that it had in an earlier version, if only that is there."""
+    """Where a run lies, or will lie: by its name, or by the name that it had in an earlier version,
+    if only that is there.
+    """
     folder = runs / (name or run_name(config))
     if folder.is_dir():
         return folder
@@ -116,7 +123,9 @@ def earlier_names(config: dict[str, Any]) -> list[str]:
 
 
 def _identity_0(config: dict[str, Any]) -> dict[str, Any]:
-    """By the rule of schema 0, which named every option that there was, whatever its value, and knew callbacks of this project by their path."""
+    """By the rule of schema 0, which named every option that there was, whatever its value, and
+    knew callbacks of this project by their path.
+    """
     trainer, data = config.get("trainer", {}), _known_0(config["data"])
     later = {"monitor": "val/soft_nll", "compile": False}
     model = {

@@ -1,12 +1,16 @@
-"""What every option is by default, as committed in `studies/defaults/`: a run's name tells only the options that differ from it.
+"""What every option is by default, as committed in `studies/defaults/`: a run's name tells only the
+options that differ from it.
 
-So an option that is added with a default leaves every name as it is. A default that *changes* gives other results under the same options, so names
-must change with it: it raises `SCHEMA`, and the file of the new number is written by
+So an option that is added with a default leaves every name as it is. A default that *changes* gives
+other results under the same options, so names must change with it: it raises `SCHEMA`, and the file
+of the new number is written by
 
     python -m experiment.option_defaults
 
-which refuses to change what the file of the present number says. `tests/experiment/test_option_defaults.py` fails until that is done, also where the default is one of
-torch, Lightning or timm. The files of earlier numbers stay: by them runs of earlier versions are found (`experiment.run_checkpoints.run_names`).
+which refuses to change what the file of the present number says.
+`tests/experiment/test_option_defaults.py` fails until that is done, also where the default is one
+of torch, Lightning or timm. The files of earlier numbers stay: by them runs of earlier versions are
+found (`experiment.run_checkpoints.run_names`).
 """
 
 import inspect
@@ -23,7 +27,8 @@ from core.errors import InputError
 
 SCHEMA = 1
 FILES = Path(__file__).parent / "defaults"
-# The options of the trainer that change what is learned. All others (devices, loggers, progress bars, ...) only change how.
+# The options of the trainer that change what is learned. All others (devices, loggers, progress
+# bars, ...) only change how.
 LEARNING = (
     "max_epochs",
     "min_epochs",
@@ -44,12 +49,15 @@ TRAINER, MODEL = "lightning.Trainer", "lightning_modules.AnnotatorClassifier"
 
 @cache
 def snapshot(schema: int = SCHEMA) -> dict[str, dict[str, Any]]:
-    """The defaults of every known class, by its import path, as they were committed under this number."""
+    """The defaults of every known class, by its import path, as they were committed under this
+    number.
+    """
     return json.loads((FILES / f"schema_{schema}.json").read_text())
 
 
 def defaults_of(class_path: str, options: Any) -> dict[str, Any]:
-    """The defaults that names are told by: the committed ones, and today's of options and classes that came later.
+    """The defaults that names are told by: the committed ones, and today's of options and classes
+    that came later.
 
     >>> defaults_of("datamodules.Mixup", ["alpha"])["alpha"]
     1.0
@@ -64,7 +72,9 @@ def defaults_of(class_path: str, options: Any) -> dict[str, Any]:
 
 @cache
 def live_defaults(class_path: str) -> dict[str, Any]:
-    """What the signature of a class, and of those that it hands its further options to, says today."""
+    """What the signature of a class, and of those that it hands its further options to,
+    says today.
+    """
     module, _, name = class_path.rpartition(".")
     parser = ArgumentParser(exit_on_error=False)
     parser.add_class_arguments(getattr(import_module(module), name), "of", fail_untyped=False)
@@ -83,7 +93,9 @@ def _plain(value: Any) -> Any:
 
 
 def known_classes() -> list[str]:
-    """All classes that a config is expected to name, by their import paths: ours, and those of torch, Lightning and timm that learning depends on."""
+    """All classes that a config is expected to name, by their import paths: ours, and those of
+    torch, Lightning and timm that learning depends on.
+    """
     from lightning.pytorch import callbacks as lightning_callbacks
     from timm import optim as timm_optim
     from torch import optim
@@ -124,9 +136,12 @@ def live_snapshot() -> dict[str, dict[str, Any]]:
 def changed_defaults(
     committed: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]
 ) -> list[str]:
-    """Options that are no longer what was committed, each in a sentence. One that is gone, or of a class that is gone, changes nothing.
+    """Options that are no longer what was committed, each in a sentence.
 
-    >>> changed_defaults({"a.B": {"x": 1, "y": 2}}, {"a.B": {"x": 1, "y": 3, "z": 4}, "a.C": {"x": 0}})
+    One that is gone, or of a class that is gone, changes nothing.
+
+    >>> changed_defaults({"a.B": {"x": 1, "y": 2}},
+    ...     {"a.B": {"x": 1, "y": 3, "z": 4}, "a.C": {"x": 0}})
     ['a.B: y is 3 by default and was 2']
     """
     return [
@@ -144,7 +159,8 @@ def main() -> None:
     changed = changed_defaults(committed, live)
     if changed:
         raise InputError(
-            f"{changed[0]} ({len(changed)} in all); raise SCHEMA in experiment/option_defaults.py, so that names change with it."
+            f"{changed[0]} ({len(changed)} in all); raise SCHEMA in "
+            "experiment/option_defaults.py, so that names change with it."
         )
     merged = {
         name: {**live.get(name, {}), **committed.get(name, {})}

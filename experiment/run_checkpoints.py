@@ -20,10 +20,13 @@ TRAINING = {
 
 
 def check_checkpoint(path: Path, to_continue: bool = False, max_steps: int | None = None) -> None:
-    """Find out before anything starts whether a checkpoint is there, whole and of the right kind; nothing in it can run code."""
+    """Find out before anything starts whether a checkpoint is there, whole and of the right kind;
+    nothing in it can run code.
+    """
     if not path.is_file():
         raise InputError(
-            f"there is no checkpoint {path}; run fit with the same options first, or name one with --ckpt_path."
+            f"there is no checkpoint {path}; run fit with the same options first, or name one "
+            "with --ckpt_path."
         )
     content = read_checkpoint(path)
     held = content if isinstance(content, dict) else {}
@@ -44,11 +47,13 @@ def check_checkpoint(path: Path, to_continue: bool = False, max_steps: int | Non
         for name, value in held["state_dict"].items()
     ):
         raise InputError(
-            f"{path} has other things than tensors in its state_dict; use a checkpoint that fit wrote."
+            f"{path} has other things than tensors in its state_dict; use a checkpoint that fit "
+            "wrote."
         )
     if to_continue and is_mid_epoch(held, max_steps):
         raise InputError(
-            f"{path} was made in mid-epoch, from where no training continues exactly; use one of an epoch's end, such as last.ckpt."
+            f"{path} was made in mid-epoch, from where no training continues exactly; use one of "
+            "an epoch's end, such as last.ckpt."
         )
     if not isinstance(held.get("val_loss"), float | None):
         raise InputError(
@@ -70,9 +75,11 @@ def run_files(run_dir: Path) -> list[Path]:
 
 
 def checkpoint_to_continue(run_dir: Path, max_steps: int | None = None) -> Path | None:
-    """The newest checkpoint that a run can be continued from; None where it has to start from the beginning, which ends the same but takes longer.
+    """The newest checkpoint that a run can be continued from; None where it has to start from the
+    beginning, which ends the same but takes longer.
 
-    The best weights of the epochs so far lie in a file of their own: without them the rest of the run would end with another best.
+    The best weights of the epochs so far lie in a file of their own: without them the rest of the
+    run would end with another best.
     """
     best, last = best_checkpoint(run_dir), last_checkpoint(run_dir)
     result = newest_whole(last)
@@ -80,9 +87,8 @@ def checkpoint_to_continue(run_dir: Path, max_steps: int | None = None) -> Path 
         return None
     path, content = result
     why = ""
-    if is_mid_epoch(
-        content, max_steps
-    ):  # as earlier versions made it when max_time was over; the best weights may be of the same moment
+    # earlier versions made such when max_time was over; the best weights may be of the same moment
+    if is_mid_epoch(content, max_steps):
         why = f"{path} was made in mid-epoch"
     elif "val_loss" in content and not is_whole(best):
         why = f"{best} cannot be read (absent, cut short or altered)"

@@ -1,4 +1,6 @@
-"""One run: LightningCLI with data linked to model, and a directory, checkpoints and callbacks that follow from the config."""
+"""One run: LightningCLI with data linked to model, and a directory, checkpoints and callbacks that
+follow from the config.
+"""
 
 import sys
 from contextlib import ExitStack
@@ -112,7 +114,8 @@ class PluralityCLI(LightningCLI):
             default=False,
             help="Look at a run whose training has not ended; what is found is no result.",
         )
-        # typing takes Optional[int | float] for whichever order of the two was first seen in a process: 1 batch would become 1.0, which means all.
+        # typing takes Optional[int | float] for whichever order of the two was first seen in a
+        # process: 1 batch would become 1.0, which means all.
         for action in parser._actions:
             if getattr(action, "_typehint", None) == Union[int, float, None]:  # noqa: UP007
                 action._typehint = Union[int, float, None]  # noqa: UP007  # pyright: ignore[reportAttributeAccessIssue]
@@ -121,12 +124,15 @@ class PluralityCLI(LightningCLI):
         seed = self.config[str(self.subcommand)].seed_everything
         if isinstance(seed, bool) or not 0 <= seed < 2**32:
             raise InputError(
-                f"seed_everything is {seed}; it must be a whole number from 0 to {2**32 - 1}, so that a run can be repeated."
+                f"seed_everything is {seed}; it must be a whole number from 0 to {2**32 - 1}, so "
+                "that a run can be repeated."
             )
         super()._set_seed()
 
     def _parse_ckpt_path(self) -> None:
-        """Leave the model to the config: LightningCLI would silently replace it by what a checkpoint says."""
+        """Leave the model to the config: LightningCLI would silently replace it by what a
+        checkpoint says.
+        """
 
     def before_instantiate_classes(self) -> None:
         config = self.config[str(self.subcommand)]
@@ -135,7 +141,8 @@ class PluralityCLI(LightningCLI):
         check_run_name(name)
         check_folder(runs, "trainer.default_root_dir")
         self.run_dir = run_folder(runs, config.as_dict(), name)
-        # The checkpoint is no part of the run's config: what is kept beside the results must not tie a later test to it.
+        # The checkpoint is no part of the run's config: what is kept beside the results must not
+        # tie a later test to it.
         self.ckpt_path, config.ckpt_path = config.ckpt_path, None
         wanted, config.preview = config.preview, False
         refuse_clocks(config.trainer.callbacks)
@@ -157,7 +164,11 @@ class PluralityCLI(LightningCLI):
         check_checkpoint(Path(self.ckpt_path))
 
     def _hold(self) -> None:
-        """One command at a time works on a run. The first process holds it for all that train it together; a run that cannot be written needs no holding."""
+        """One command at a time works on a run.
+
+        The first process holds it for all that train it together; a run that cannot be written
+        needs no holding.
+        """
         if (
             is_first_process()
             and self.subcommand in DOING
@@ -166,9 +177,8 @@ class PluralityCLI(LightningCLI):
             self._held.enter_context(
                 folder_lock(self.run_dir, DOING[str(self.subcommand)], wait=not several_processes())
             )
-            self._held.callback(
-                remove_if_empty, self.run_dir
-            )  # a command that was refused leaves nothing behind
+            # a command that was refused leaves nothing behind
+            self._held.callback(remove_if_empty, self.run_dir)
 
     def _finished_training(self) -> TrainingRecord | None:
         """How the training ended, unless what it came to is gone."""
@@ -187,7 +197,8 @@ class PluralityCLI(LightningCLI):
                 != best_checkpoint(self.run_dir).resolve().parent
             ):
                 raise InputError(
-                    f"{self.ckpt_path} is of another run, whose epochs would count as those of {self.run_dir.name}; leave --ckpt_path out: fit continues by itself."
+                    f"{self.ckpt_path} is of another run, whose epochs would count as those of "
+                    f"{self.run_dir.name}; leave --ckpt_path out: fit continues by itself."
                 )
             return self.ckpt_path
         if is_first_process():
@@ -205,7 +216,9 @@ class PluralityCLI(LightningCLI):
         return checkpoint_to_continue(self.run_dir, max_steps)
 
     def _refuse_unfinished(self, wanted: bool) -> None:
-        """Only a finished training has a result; another may be looked at, by an option that says so."""
+        """Only a finished training has a result; another may be looked at, by an option that says
+        so.
+        """
         if (self.training is not None and not self.training.diverged) or not best_checkpoint(
             self.run_dir
         ).exists():
@@ -221,13 +234,13 @@ class PluralityCLI(LightningCLI):
 
     def _prepare_subcommand_kwargs(self, subcommand: str) -> dict[str, Any]:
         kwargs = super()._prepare_subcommand_kwargs(subcommand)
+        # a checkpoint is data: nothing in it is ever executed
         kwargs |= {
             "ckpt_path": self.ckpt_path,
             "weights_only": True,
-        }  # a checkpoint is data: nothing in it is ever executed
-        return (
-            {**kwargs, "verbose": False} if subcommand == "test" else kwargs
-        )  # `Results` prints the table
+        }
+        # `Results` prints the table
+        return {**kwargs, "verbose": False} if subcommand == "test" else kwargs
 
     def instantiate_trainer(self, **kwargs) -> Trainer:
         if self.subcommand != "fit" or self.preview:
@@ -243,7 +256,8 @@ class PluralityCLI(LightningCLI):
         out = self._preview_folder() if self.preview else None
         self.trainer_defaults["callbacks"] = [
             ModelCheckpoint(filename="best", monitor="val/loss", **checkpoints),
-            # whatever the rhythm of validation: only at an epoch's end is there nothing of it that a checkpoint does not hold
+            # whatever the rhythm of validation: only at an epoch's end is there nothing of it that
+            # a checkpoint does not hold
             ModelCheckpoint(filename="last", save_on_train_epoch_end=True, **checkpoints),
             *(
                 []
@@ -274,7 +288,10 @@ class PluralityCLI(LightningCLI):
         )
 
     def fit(self, model: AnnotatorClassifier, **kwargs) -> None:
-        """Train, unless this very run is already trained: nothing is done twice. How it ended is recorded last of all."""
+        """Train, unless this very run is already trained: nothing is done twice.
+
+        How it ended is recorded last of all.
+        """
         options = all_options(self.config[str(self.subcommand)].as_dict())
         if self.preview:
             self.trainer.fit(model, **kwargs)
@@ -294,12 +311,14 @@ class PluralityCLI(LightningCLI):
         self.training = how_it_ended(self.trainer)
         if self.training is None:
             raise InputError(
-                f"{self.run_dir} was stopped before its end by a callback that is not EarlyStopping, so it is not finished; derive that callback from "
+                f"{self.run_dir} was stopped before its end by a callback that is not "
+                "EarlyStopping, so it is not finished; derive that callback from "
                 "EarlyStopping, or leave it out."
             )
         if self.trainer.is_global_zero:
             write_training(self.run_dir, self.training)
-        self.trainer.strategy.barrier()  # the other processes may be about to test what is finished only now
+        # the other processes may be about to test what is finished only now
+        self.trainer.strategy.barrier()
         ended = (
             f"diverged: {self.training.reason}"
             if self.training.diverged
@@ -313,7 +332,9 @@ class PluralityCLI(LightningCLI):
 
 
 def run_command(args: list[str] | None = None) -> PluralityCLI:
-    """fit, validate, test or predict, as on the command line; `args` defaults to what the user typed."""
+    """fit, validate, test or predict, as on the command line; `args` defaults to what the user
+    typed.
+    """
     cli = make_cli(PluralityCLI, args)
     wait_for_processes(cli.trainer)
     return cli

@@ -10,7 +10,10 @@ from experiment.run_checkpoints import best_checkpoint
 
 
 def steps_left(config: dict[str, Any], folder: Path, predict: bool = False) -> list[str]:
-    """The commands that make a run whole, in their order. A run that diverged has none left: doing it again would end the same."""
+    """The commands that make a run whole, in their order.
+
+    A run that diverged has none left: doing it again would end the same.
+    """
     results = read_results(folder)
     if results is None:
         record = read_training(folder)

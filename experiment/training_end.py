@@ -1,4 +1,6 @@
-"""How a training came to its end, or why what one looks at is none: the words and records of `fit`, `test` and `predict`."""
+"""How a training came to its end, or why what one looks at is none: the words and records of `fit`,
+`test` and `predict`.
+"""
 
 import os
 import signal
@@ -22,10 +24,11 @@ LIMITS = {"test": "limit_test_batches", "predict": "limit_predict_batches"}
 
 
 def how_it_ended(trainer: Trainer) -> TrainingRecord | None:
-    """The record of a `trainer.fit` that returned; None where it stopped short of its plan and no rule of its own says why."""
-    epochs = next(
-        callback.epochs for callback in trainer.callbacks if isinstance(callback, History)
-    )  # pyright: ignore[reportAttributeAccessIssue]
+    """The record of a `trainer.fit` that returned; None where it stopped short of its plan and no
+    rule of its own says why.
+    """
+    callbacks = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+    epochs = next(callback.epochs for callback in callbacks if isinstance(callback, History))
     planned_epochs = trainer.max_epochs if trainer.max_epochs not in (None, -1) else None
     planned_steps = trainer.max_steps if trainer.max_steps != -1 else None
     reason = divergence(epochs)
@@ -66,7 +69,9 @@ def interrupted(stop: BaseException, trainer: Trainer) -> Interrupted:
 
 
 def why_preview(config: Any, ckpt_path: str | None, run_dir: Path, command: str) -> str:
-    """Why what a command would find is no result, whatever the training came to; empty where it is one."""
+    """Why what a command would find is no result, whatever the training came to; empty where it is
+    one.
+    """
     if why := leaves_items_out(config.trainer, [command]):
         return why
     if command != "fit" and ckpt_path is not None and not is_best(ckpt_path, run_dir):
@@ -85,12 +90,14 @@ def refuse_clocks(callbacks: Any) -> None:
         kind = class_of(callback)
         if issubclass(kind, Timer):
             raise InputError(
-                f"trainer.callbacks has {kind.__name__}, which would end a training by the clock; give its time as trainer.max_time instead."
+                f"trainer.callbacks has {kind.__name__}, which would end a training by the clock; "
+                "give its time as trainer.max_time instead."
             )
 
 
 def leaves_items_out(trainer: Any, commands: Iterable[str]) -> str:
-    """Which option of a trainer has one of these commands look at some of the items alone; empty where none does.
+    """Which option of a trainer has one of these commands look at some of the items alone; empty
+    where none does.
 
     >>> leaves_items_out({"fast_dev_run": False, "limit_test_batches": 1}, ["test"])
     'trainer.limit_test_batches leaves items out'
@@ -133,5 +140,7 @@ def _epochs_to_continue_from(run_dir: Path) -> int:
 
 
 def several_processes() -> bool:
-    """Whether this process was started together with others, which would wait for it in vain if it waited for somebody else."""
+    """Whether this process was started together with others, which would wait for it in vain if it
+    waited for somebody else.
+    """
     return any(int(os.environ.get(name) or 1) > 1 for name in ("WORLD_SIZE", "SLURM_NTASKS"))

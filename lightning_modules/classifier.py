@@ -1,4 +1,7 @@
-"""A network, its loss and its optimizer. What the targets are, and from which dataset, is none of its business."""
+"""A network, its loss and its optimizer.
+
+What the targets are, and from which dataset, is none of its business.
+"""
 
 import os
 import shutil
@@ -29,7 +32,9 @@ class Prediction(NamedTuple):
 
 
 class AnnotatorClassifier(LightningModule):
-    """Trains with cross-entropy on whatever the delivery gives (class numbers or distributions), and is judged against annotators."""
+    """Trains with cross-entropy on whatever the delivery gives (class numbers or distributions),
+    and is judged against annotators.
+    """
 
     def __init__(
         self,
@@ -49,13 +54,17 @@ class AnnotatorClassifier(LightningModule):
             num_classes: Linked from the datamodule.
             network: A class of lightning_modules.networks by name, with its own options.
             optimizer: A class of torch.optim by name.
-            scheduler: A class of torch.optim.lr_scheduler, or CosineToEnd, stepped once per epoch; plateaus watch val/loss.
+            scheduler: A class of torch.optim.lr_scheduler, or CosineToEnd, stepped once per epoch;
+                plateaus watch val/loss.
             seed: Of the initial weights and of dropout. Linked from seed_everything.
-            channels_last: Memory format of image batches; faster for convolutions on CPUs and recent GPUs. Packs train in a format of their own.
-            monitor: The validation score that is logged as val/loss, by which the best checkpoint is chosen and which plateaus watch:
-                against annotators' distributions, or against the majority class, which is what a model of majority votes is trained on.
-            compile: Let torch.compile make training steps faster, after a first step that takes much longer. Evaluation, probes and checkpoints are those
-                of the plain network. It needs a C++ compiler.
+            channels_last: Memory format of image batches; faster for convolutions on CPUs and
+                recent GPUs. Packs train in a format of their own.
+            monitor: The validation score that is logged as val/loss, by which the best checkpoint
+                is chosen and which plateaus watch: against annotators' distributions, or against
+                the majority class, which is what a model of majority votes is trained on.
+            compile: Let torch.compile make training steps faster, after a first step that takes
+                much longer. Evaluation, probes and checkpoints are those of the plain network. It
+                needs a C++ compiler.
         """
         super().__init__()
         with torch.random.fork_rng(
@@ -65,7 +74,8 @@ class AnnotatorClassifier(LightningModule):
             self.network = network(input_shape, num_classes)
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
         self.network.to(memory_format=self.memory_format)
-        # A function and no module, so that the network remains the one owner of its weights and checkpoints keep their names.
+        # A function and no module, so that the network remains the one owner of its weights and
+        # checkpoints keep their names.
         self.compiled = torch.compile(self.network.forward) if compile else None
         self.optimizer, self.scheduler, self.seed, self.monitor = (
             optimizer,
@@ -94,33 +104,34 @@ class AnnotatorClassifier(LightningModule):
             shutil.which(name) for name in (os.environ.get("CXX", "g++"), "clang++")
         ):
             raise InputError(
-                "model.compile needs a C++ compiler, and there is neither g++ nor clang++ here; install one, name it in CXX, or leave compile out."
+                "model.compile needs a C++ compiler, and there is neither g++ nor clang++ here; "
+                "install one, name it in CXX, or leave compile out."
             )
 
     def on_train_batch_start(self, batch, batch_idx: int) -> None:
-        # Dropout, too, is a function of (seed, step, rank), so that an interrupted run continues exactly.
+        # Dropout, too, is a function of (seed, step, rank), so that an interrupted run continues
+        # exactly.
         seed = int(
             generator(self.seed, "dropout", self.global_step, self.global_rank).integers(2**63)
         )
-        torch.default_generator.manual_seed(
-            seed
-        )  # torch.manual_seed would cost a fifth of a small network's step
+        # torch.manual_seed would cost a fifth of a small network's step
+        torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
 
     def training_step(self, batch, batch_idx: int) -> Tensor:
-        reduction = (
-            "mean" if len(batch.inputs) else "sum"
-        )  # the mean of no items would not be a number
+        # the mean of no items would not be a number
+        reduction = "mean" if len(batch.inputs) else "sum"
         loss = F.cross_entropy(self(batch.inputs), batch.targets, reduction=reduction)
-        items: Any = float(
-            len(batch.inputs)
-        )  # Lightning averages these numbers over ranks, and would cut half an int off
+        # Lightning averages these numbers over ranks, and would cut half an int off
+        items: Any = float(len(batch.inputs))
         self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=items, sync_dist=True)
         return loss * self._share_of_global_batch(items)
 
     def _share_of_global_batch(self, items: float) -> Tensor | float:
-        """DDP averages over ranks as if their batches were of one size; this weight makes it the average over items."""
+        """DDP averages over ranks as if their batches were of one size; this weight makes it the
+        average over items.
+        """
         if self.trainer.world_size == 1:
             return 1.0
         total = self.trainer.strategy.reduce(
@@ -129,7 +140,9 @@ class AnnotatorClassifier(LightningModule):
         return items * self.trainer.world_size / total
 
     def predict(self, batch) -> Prediction:
-        """float64, because a confident model's float32 probabilities round to 0 and its log score to infinity."""
+        """float64, because a confident model's float32 probabilities round to 0 and its log score
+        to infinity.
+        """
         return Prediction(self(batch.inputs).double().softmax(-1), batch.targets, batch.index)
 
     def validation_step(self, batch, batch_idx: int) -> Prediction:
@@ -169,7 +182,9 @@ class AnnotatorClassifier(LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": entry}
 
     def on_train_epoch_end(self) -> None:
-        """Step schedules that watch a score: Lightning would do it after the epoch's checkpoint, and a run that is continued from that would miss the step."""
+        """Step schedules that watch a score: Lightning would do it after the epoch's checkpoint,
+        and a run that is continued from that would miss the step.
+        """
         score, self._plateau_score = self._plateau_score, None
         for scheduler in (config.scheduler for config in self.trainer.lr_scheduler_configs):
             if isinstance(scheduler, ReduceLROnPlateau) and score is not None:
@@ -191,31 +206,33 @@ class AnnotatorClassifier(LightningModule):
     def on_train_start(self) -> None:
         """Mend what Lightning forgets of a run that is continued from the end of an epoch."""
         self._check_same_start()
-        self.trainer.should_stop |= (
-            self.had_stopped
-        )  # early stopping had spoken: without this it would train for an epoch more
-        self.trainer.callback_metrics.update(
-            self.known_scores
-        )  # for who looks at them after an epoch without validation
+        # early stopping had spoken: without this it would train for an epoch more
+        self.trainer.should_stop |= self.had_stopped
+        # for who looks at them after an epoch without validation
+        self.trainer.callback_metrics.update(self.known_scores)
         loop = self.trainer.fit_loop
-        if loop.restarted_on_epoch_end:  # only with max_steps: it would go through that epoch's end once more, and count the next epoch as the same
+        # only with max_steps: it would go through that epoch's end once more, and count the next
+        # epoch as the same
+        if loop.restarted_on_epoch_end:
             loop.epoch_progress.increment_completed()
             loop._restarting = loop.epoch_loop.restarting = False
             loop.reset_restart_stage()
             loop.epoch_loop.reset_restart_stage()
 
     def _check_same_start(self) -> None:
-        """All processes found the same checkpoint; one that did not would train on other items, and nothing would say so."""
+        """All processes found the same checkpoint; one that did not would train on other items, and
+        nothing would say so.
+        """
         first = self.trainer.strategy.broadcast(self.global_step)
         if self.global_step != first:
             raise InputError(
-                f"this process would continue from step {self.global_step} and the first one from step {first}; all must see the same folder of runs."
+                f"this process would continue from step {self.global_step} and the first one from "
+                f"step {first}; all must see the same folder of runs."
             )
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        by_rule = self.trainer.should_stop and (
-            stopped_early(self.trainer.callbacks) or self._has_diverged()
-        )  # pyright: ignore[reportAttributeAccessIssue]
+        callbacks = self.trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+        by_rule = self.trainer.should_stop and (stopped_early(callbacks) or self._has_diverged())
         checkpoint |= {
             "stopped_by_rule": by_rule,
             "known_scores": dict(self.trainer.callback_metrics),
@@ -224,9 +241,13 @@ class AnnotatorClassifier(LightningModule):
             checkpoint["val_loss"] = self.trainer.callback_metrics["val/loss"].item()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuse another architecture's weights with one sentence instead of torch's list of keys."""
+        """Refuse another architecture's weights with one sentence instead of torch's list
+        of keys.
+        """
         if self._trainer is not None and self._trainer.precision == "64-true":
-            self.double()  # Lightning does so only after it has loaded the weights, which would round them to single precision
+            # Lightning does so only after it has loaded the weights, which would round them to
+            # single precision
+            self.double()
         self.val_loss = checkpoint.get("val_loss")
         self.had_stopped, self.known_scores = (
             had_stopped(checkpoint),
@@ -240,6 +261,8 @@ class AnnotatorClassifier(LightningModule):
         if differing:
             name = differing[0]
             raise InputError(
-                f"{self.trainer.ckpt_path} is of another architecture: {name} is {there.get(name, 'absent')} in it and {here.get(name, 'absent')} in this "
-                f"{type(self.network).__name__} ({len(differing)} such entries); use the config that it was trained with."
+                f"{self.trainer.ckpt_path} is of another architecture: {name} is "
+                f"{there.get(name, 'absent')} in it and {here.get(name, 'absent')} in this "
+                f"{type(self.network).__name__} ({len(differing)} such entries); use the config "
+                "that it was trained with."
             )

@@ -11,7 +11,8 @@ from torch import nn
 
 @contextmanager
 def preserve_state(module: nn.Module) -> Iterator[None]:
-    """Eval mode with gradients enabled inside; afterwards modes, gradients and every global random state are what they were.
+    """Eval mode with gradients enabled inside; afterwards modes, gradients and every global random
+    state are what they were.
 
     >>> layer = nn.Dropout().train()
     >>> with preserve_state(layer):

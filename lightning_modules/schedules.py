@@ -1,4 +1,7 @@
-"""Learning-rate schedules that need to know how long the run is. All of torch's own can be named in a config as well."""
+"""Learning-rate schedules that need to know how long the run is.
+
+All of torch's own can be named in a config as well.
+"""
 
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR
@@ -7,8 +10,8 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 class CosineToEnd(CosineAnnealingLR):
     """Cosine annealing to 0 over the whole run, however long `trainer.max_epochs` makes it.
 
-    torch's CosineAnnealingLR wants the length spelled out a second time, and turns up again if it is forgotten when max_epochs changes.
-    `AnnotatorClassifier.configure_optimizers` fills it in.
+    torch's CosineAnnealingLR wants the length spelled out a second time, and turns up again if it
+    is forgotten when max_epochs changes. `AnnotatorClassifier.configure_optimizers` fills it in.
     """
 
     def __init__(self, optimizer: Optimizer):

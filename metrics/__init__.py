@@ -1,4 +1,6 @@
-"""Scores of predictions against annotator distributions: functions in `metrics.functional`, torchmetrics classes here."""
+"""Scores of predictions against annotator distributions: functions in `metrics.functional`,
+torchmetrics classes here.
+"""
 
 from torchmetrics import MetricCollection
 
@@ -36,7 +38,11 @@ __all__ = [
 
 
 def mean_metrics(prefix: str) -> MetricCollection:
-    """The cheap ones, for every epoch. Where a training diverges its predictions are NaN, and so are these scores: an error would hide why it ended."""
+    """The cheap ones, for every epoch.
+
+    Where a training diverges its predictions are NaN, and so are these scores: an error would hide
+    why it ended.
+    """
     kinds = {
         "soft_nll": SoftNLL,
         "hard_nll": HardNLL,
@@ -67,7 +73,10 @@ def every_metric(prefix: str) -> MetricCollection:
 
 
 def every_score(probs: Values, target_probs: Values) -> dict[str, float]:
-    """What `every_metric` computes, as a function of items that are all at hand. NaN where a score is not defined on them."""
+    """What `every_metric` computes, as a function of items that are all at hand.
+
+    NaN where a score is not defined on them.
+    """
     model, annotator_probs = as_tables(probs, target_probs)
     given = (model.detach(), annotator_probs.detach())
     scores = {

@@ -1,7 +1,9 @@
-"""Dataset cartography (Swayamdipta et al. 2020): where an item lies by what models said of it over epochs, within a run or over several.
+"""Dataset cartography (Swayamdipta et al. 2020): where an item lies by what models said of it over
+epochs, within a run or over several.
 
-A record of a run is an array [epochs, 3, items] of what `item_values` gives at the end of each epoch. Statistics go through it epoch by epoch, so that a
-record on disk (a memory map) needs no more memory than a few numbers per item.
+A record of a run is an array [epochs, 3, items] of what `item_values` gives at the end of each
+epoch. Statistics go through it epoch by epoch, so that a record on disk (a memory map) needs no
+more memory than a few numbers per item.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,23 +25,30 @@ CORRELATED = ("confidence", "variability", "expected_confidence", "expected_vari
 class DataMap(NamedTuple):
     """Item by item, over the epochs of one run or of several."""
 
-    confidence: np.ndarray  # mean probability of the target class: the likeliest of the labels that the model is trained on
-    variability: (
-        np.ndarray
-    )  # its standard deviation (divided by the number of epochs, as its authors do)
-    expected_confidence: np.ndarray  # the same of the probability that the model gives, on average, to the class that an annotator chose
+    # mean probability of the target class: the likeliest of the labels that the model is trained on
+    confidence: np.ndarray
+    # its standard deviation (divided by the number of epochs, as its authors do)
+    variability: np.ndarray
+    # the same of the probability that the model gives, on average, to the class that an annotator
+    # chose
+    expected_confidence: np.ndarray
     expected_variability: np.ndarray
     correctness: np.ndarray  # share of epochs in which the target class is predicted
-    forgetting_events: np.ndarray  # times it was predicted correctly and wrongly an epoch later (Toneva et al. 2019); mean over runs
-    between_runs: np.ndarray  # standard deviation over runs of their confidences; its square is the part of variability² that no epoch explains
+    # times it was predicted correctly and wrongly an epoch later (Toneva et al. 2019); mean over
+    # runs
+    forgetting_events: np.ndarray
+    # standard deviation over runs of their confidences; its square is the part of variability² that
+    # no epoch explains
+    between_runs: np.ndarray
 
 
 def item_values(probs: Values, annotators: Values, target_class: Values) -> Tensor:
-    """Of predictions [..., N, K]: probability of the target class [N], expected probability under annotators [N, K], and 1 where the target class is
-    predicted; [3, ..., N].
+    """Of predictions [..., N, K]: probability of the target class [N], expected probability under
+    annotators [N, K], and 1 where the target class is predicted; [3, ..., N].
 
     >>> people = torch.tensor([[1.0, 0.0], [0.25, 0.75]])
-    >>> item_values(torch.tensor([[0.7, 0.3], [0.7, 0.3]]), people, people.argmax(1)).float().tolist()
+    >>> item_values(torch.tensor([[0.7, 0.3], [0.7, 0.3]]), people,
+    ...     people.argmax(1)).float().tolist()
     [[0.69999..., 0.30000...], [0.69999..., 0.40000...], [1.0, 0.0]]
     """
     model, annotator_probs = distributions_of_items({"probs": probs, "annotators": annotators})
@@ -51,31 +60,38 @@ def item_values(probs: Values, annotators: Values, target_class: Values) -> Tens
         or not ((target >= 0) & (target < classes)).all()
     ):
         raise InputError(
-            f"target_class must hold whole numbers from 0 to {classes - 1}, one for each item of probs."
+            f"target_class must hold whole numbers from 0 to {classes - 1}, one for each item of "
+            "probs."
         )
     return per_item.map_values(model, annotator_probs, target.long())
 
 
 def data_map(runs: Sequence[np.ndarray], last: int | None = None) -> DataMap:
-    """The map of one record, or of those of several seeds together, over all epochs or the last ones of each.
+    """The map of one record, or of those of several seeds together, over all epochs or the last
+    ones of each.
 
-    >>> record = np.array([[[0.2], [0.2], [0]], [[0.8], [0.8], [1]], [[0.5], [0.5], [0]]])  # three epochs of one item
+    >>> # three epochs of one item
+    >>> record = np.array([[[0.2], [0.2], [0]], [[0.8], [0.8], [1]], [[0.5], [0.5], [0]]])
     >>> found = data_map([record])
-    >>> round(found.confidence.item(), 3), round(found.variability.item(), 3), found.forgetting_events.item()
+    >>> round(found.confidence.item(), 3), round(found.variability.item(),
+    ...     3), found.forgetting_events.item()
     (0.5, 0.245, 1.0)
     """
     if last is not None and last < 1:
         raise InputError(
-            f"the number of last epochs of a data map is {last}; it must be 1 or more, or null for all epochs."
+            f"the number of last epochs of a data map is {last}; it must be 1 or more, or null "
+            "for all epochs."
         )
     lengths = {len(run) for run in runs}
     if min(lengths, default=0) < (last or 1):
         raise InputError(
-            f"a record holds {min(lengths, default=0)} epoch(s); a data map of the last {last or 1} needs as many."
+            f"a record holds {min(lengths, default=0)} epoch(s); a data map of the last "
+            f"{last or 1} needs as many."
         )
     if last is None and len(lengths) > 1:
         raise InputError(
-            f"runs of {sorted(lengths)} epochs have no common map of all epochs; ask for the last ones of each."
+            f"runs of {sorted(lengths)} epochs have no common map of all epochs; ask for the last "
+            "ones of each."
         )
     windows = [run[-last:] if last else run for run in runs]
     rows = [epoch for window in windows for epoch in window]
@@ -99,7 +115,8 @@ def data_map(runs: Sequence[np.ndarray], last: int | None = None) -> DataMap:
 def map_across_runs(
     items: Sequence[np.ndarray], runs: Sequence[np.ndarray], last: int | None = None
 ) -> tuple[np.ndarray, DataMap]:
-    """The items that all runs have, and their common map; `items` holds the item numbers of each record, in ascending order.
+    """The items that all runs have, and their common map; `items` holds the item numbers of each
+    record, in ascending order.
 
     >>> one, other = (np.full((2, 3, 2), value) for value in (0.25, 0.75))
     >>> common, found = map_across_runs([np.array([3, 5]), np.array([5, 8])], [one, other])
@@ -111,18 +128,22 @@ def map_across_runs(
         common = np.intersect1d(common, other, assume_unique=True)
     if not len(common):
         raise InputError(
-            f"the {len(items)} runs of a data map have no item in common; across seeds it needs a split that is the same for all."
+            f"the {len(items)} runs of a data map have no item in common; across seeds it needs a "
+            "split that is the same for all."
         )
     windows = [run[-last if last else 0 :] for run in runs]
+    # only records of other items are copied
     parts = [
         window if len(own) == len(common) else window[:, :, np.searchsorted(own, common)]
         for own, window in zip(items, windows, strict=True)
-    ]  # only records of other items are copied
+    ]
     return common, data_map(parts, last)
 
 
 def uncertainty_correlations(result: DataMap, uncertainty: np.ndarray) -> dict[str, float]:
-    """Spearman's correlation over items between human uncertainty and each coordinate of the map; NaN where either is the same for all items."""
+    """Spearman's correlation over items between human uncertainty and each coordinate of the map;
+    NaN where either is the same for all items.
+    """
     annotator_probs = torch.from_numpy(np.asarray(uncertainty, dtype=np.float64))
     values = {name: torch.from_numpy(getattr(result, name)) for name in CORRELATED}
     return {
@@ -132,7 +153,9 @@ def uncertainty_correlations(result: DataMap, uncertainty: np.ndarray) -> dict[s
 
 
 def _mean_and_deviation(epochs: Sequence[np.ndarray], row: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean first, then deviations from it: sums of squares would lose the small variability of an item that is always certain."""
+    """Mean first, then deviations from it: sums of squares would lose the small variability of an
+    item that is always certain.
+    """
     mean = _sum(epoch[row] for epoch in epochs) / len(epochs)
     return mean, np.sqrt(_sum((epoch[row] - mean) ** 2 for epoch in epochs) / len(epochs))
 

@@ -1,7 +1,10 @@
-"""How well predictions match annotators: pure functions of (probs, target_probs), both [N, K] with rows that sum to 1.
+"""How well predictions match annotators: pure functions of (probs, target_probs), both [N, K] with
+rows that sum to 1.
 
-They take torch tensors, numpy arrays or lists, and give torch tensors. All check that rows are distributions and say in one sentence what else they look
-like. Functions of each item (`entropy`, `item_…`) also take many tables at once, [..., N, K]; `metrics.per_item` has them without the checks.
+They take torch tensors, numpy arrays or lists, and give torch tensors. All check that rows are
+distributions and say in one sentence what else they look like. Functions of each item (`entropy`,
+`item_…`) also take many tables at once, [..., N, K]; `metrics.per_item` has them without the
+checks.
 
 >>> people = torch.tensor([[0.5, 0.5], [1.0, 0.0]])
 >>> kl_divergence(people, people).item()
@@ -23,29 +26,42 @@ Kind = Literal["spearman", "pearson"]
 
 
 def entropy(probs: Values) -> Tensor:
-    """Entropy of each row, in nats. Summed in order of size, so that rows with the same probabilities tie exactly."""
+    """Entropy of each row, in nats.
+
+    Summed in order of size, so that rows with the same probabilities tie exactly.
+    """
     return per_item.entropy(*distributions_of_items({"probs": probs}))
 
 
 def item_nll(probs: Values, target_probs: Values) -> Tensor:
-    """Cross-entropy of each row in nats. A predicted probability of 0 counts as the smallest positive float64 (708 nats)."""
+    """Cross-entropy of each row in nats.
+
+    A predicted probability of 0 counts as the smallest positive float64 (708 nats).
+    """
     return per_item.nll(*_pair(probs, target_probs))
 
 
 def item_hard_nll(probs: Values, target_probs: Values) -> Tensor:
-    """Cross-entropy of each row against its majority class alone (ties: lowest class number), in nats: what training on majority votes minimises."""
+    """Cross-entropy of each row against its majority class alone (ties: lowest class number), in
+    nats: what training on majority votes minimises.
+    """
     return per_item.hard_nll(*_pair(probs, target_probs))
 
 
 def item_kl(probs: Values, target_probs: Values) -> Tensor:
-    """KL(annotators || model) of each row, in nats: 0 exactly where the model says what people said."""
+    """KL(annotators || model) of each row, in nats: 0 exactly where the model says what people
+    said.
+    """
     return per_item.kl(*_pair(probs, target_probs))
 
 
 def item_js(probs: Values, other_probs: Values) -> Tensor:
-    """Jensen-Shannon divergence between each row of one table and the same row of another, in nats: symmetric, from 0 to log 2.
+    """Jensen-Shannon divergence between each row of one table and the same row of another, in nats:
+    symmetric, from 0 to log 2.
 
-    >>> item_js(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([[0.5, 0.5], [0.0, 1.0]])).tolist()  # equal; nothing in common
+    >>> # equal; nothing in common
+    >>> item_js(torch.tensor([[0.5, 0.5], [1.0, 0.0]]),
+    ...     torch.tensor([[0.5, 0.5], [0.0, 1.0]])).tolist()
     [0.0, 0.6931471805599453]
     """
     return per_item.js(*distributions_of_items({"probs": probs, "other_probs": other_probs}))
@@ -57,7 +73,9 @@ def item_brier(probs: Values, target_probs: Values) -> Tensor:
 
 
 def item_hit(probs: Values, target_probs: Values) -> Tensor:
-    """1 where the predicted class is the majority's (ties: lowest class number on both sides), else 0."""
+    """1 where the predicted class is the majority's (ties: lowest class number on both sides), else
+    0.
+    """
     return per_item.hit(*_pair(probs, target_probs))
 
 
@@ -103,7 +121,10 @@ def hard_accuracy(probs: Values, target_probs: Values) -> Tensor:
 
 
 def entropy_correlation(probs: Values, target_probs: Values, kind: Kind = "spearman") -> Tensor:
-    """Correlation over items between the model's entropy and the annotators'. NaN where either is the same for all items."""
+    """Correlation over items between the model's entropy and the annotators'.
+
+    NaN where either is the same for all items.
+    """
     model, annotator_probs = distributions(probs, target_probs)
     return correlation(per_item.entropy(model), per_item.entropy(annotator_probs), kind)
 
@@ -111,7 +132,8 @@ def entropy_correlation(probs: Values, target_probs: Values, kind: Kind = "spear
 def correlation(x: Values, y: Values, kind: Kind) -> Tensor:
     """Pearson's correlation of two vectors, or of their ranks (ties share their mean rank).
 
-    >>> round(correlation(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 4.0, 9.0]), "spearman").item(), 6)
+    >>> round(correlation(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 4.0, 9.0]),
+    ...     "spearman").item(), 6)
     1.0
     """
     x, y = as_double(x), as_double(y)
@@ -133,8 +155,9 @@ def confidence_and_outcome(
 ) -> tuple[Tensor, Tensor]:
     """The top predicted probability of each item and what it should equal on average.
 
-    Against the majority the outcome is 1 or 0 (the usual convention, by which a model that repeats people exactly is *not* calibrated wherever they
-    disagree). Against annotators it is the share of people who chose the predicted class.
+    Against the majority the outcome is 1 or 0 (the usual convention, by which a model that repeats
+    people exactly is *not* calibrated wherever they disagree). Against annotators it is the share
+    of people who chose the predicted class.
     """
     model, annotator_probs = distributions(probs, target_probs)
     confidence, predicted = model.double().max(-1)
@@ -146,14 +169,18 @@ def confidence_and_outcome(
 def equal_mass_ece(
     probs: Values, target_probs: Values, bins: int = 15, against: Outcome = "majority"
 ) -> Tensor:
-    """Expected calibration error of the top class over bins that hold equally many items. The papers do not state their number of bins."""
+    """Expected calibration error of the top class over bins that hold equally many items.
+
+    The papers do not state their number of bins.
+    """
     return binned_gap(*confidence_and_outcome(probs, target_probs, against), bins)
 
 
 def binned_gap(confidence: Values, outcome: Values, bins: int) -> Tensor:
     """The weighted mean over equal-mass bins of |mean confidence - mean outcome|.
 
-    >>> binned_gap(torch.tensor([0.6, 0.6, 0.9, 0.9]), torch.tensor([1.0, 0.0, 1.0, 1.0]), bins=2).item()
+    >>> binned_gap(torch.tensor([0.6, 0.6, 0.9, 0.9]), torch.tensor([1.0, 0.0, 1.0, 1.0]),
+    ...     bins=2).item()
     0.1...
     """
     confidence, order = as_double(confidence).sort(stable=True)
@@ -164,7 +191,9 @@ def binned_gap(confidence: Values, outcome: Values, bins: int) -> Tensor:
 
 
 def smooth_ece(probs: Values, target_probs: Values, against: Outcome = "majority") -> Tensor:
-    """Smooth calibration error of the top class (Blasiok and Nakkiran 2023), by its authors' relplot: no bins to choose."""
+    """Smooth calibration error of the top class (Blasiok and Nakkiran 2023), by its authors'
+    relplot: no bins to choose.
+    """
     confidence, outcome = confidence_and_outcome(probs, target_probs, against)
     return torch.as_tensor(
         relplot.smECE(confidence.detach().cpu().numpy(), outcome.detach().cpu().numpy()),
@@ -181,14 +210,18 @@ class BrierParts(NamedTuple):
 
 
 def brier_decomposition(probs: Values, target_probs: Values, bins: int = 15) -> BrierParts:
-    """Split the soft Brier score, class by class over equal-mass bins of the predicted probability, and add up the classes.
+    """Split the soft Brier score, class by class over equal-mass bins of the predicted probability,
+    and add up the classes.
 
-    Predictions vary within a bin, so Murphy's three parts alone do not sum to the score; what varies within bins is counted in
-    the resolution (Stephenson, Coelho and Jolliffe 2008), which makes the sum exact for any number of bins.
+    Predictions vary within a bin, so Murphy's three parts alone do not sum to the score; what
+    varies within bins is counted in the resolution (Stephenson, Coelho and Jolliffe 2008), which
+    makes the sum exact for any number of bins.
 
-    >>> people = torch.tensor([[0.9, 0.1], [0.2, 0.8]]); model = torch.tensor([[0.7, 0.3], [0.4, 0.6]])
+    >>> people = torch.tensor([[0.9, 0.1], [0.2, 0.8]]); model = torch.tensor([[0.7, 0.3],
+    ...     [0.4, 0.6]])
     >>> parts = brier_decomposition(model, people, bins=2)
-    >>> torch.isclose(parts.reliability - parts.resolution + parts.uncertainty, soft_brier(model, people)).item()
+    >>> torch.isclose(parts.reliability - parts.resolution + parts.uncertainty,
+    ...     soft_brier(model, people)).item()
     True
     """
     model, annotator_probs = (table.double() for table in distributions(probs, target_probs))
@@ -210,7 +243,9 @@ def brier_decomposition(probs: Values, target_probs: Values, bins: int = 15) -> 
 
 
 def _mean_over_ties(forecast: Tensor, outcome: Tensor) -> Tensor:
-    """Give items of equal forecast (sorted, column by column) their common mean outcome: which of them falls into which bin is chance."""
+    """Give items of equal forecast (sorted, column by column) their common mean outcome: which of
+    them falls into which bin is chance.
+    """
     step = torch.ones_like(forecast, dtype=torch.long)
     step[1:] = forecast[1:] != forecast[:-1]
     group = step.cumsum(0) - 1
@@ -223,7 +258,9 @@ def _mean_over_ties(forecast: Tensor, outcome: Tensor) -> Tensor:
 
 
 def _equal_mass_bins(items: int, bins: int) -> Tensor:
-    """The bin of each of `items` sorted values; where there are fewer items than bins, some bins stay empty."""
+    """The bin of each of `items` sorted values; where there are fewer items than bins, some bins
+    stay empty.
+    """
     return torch.from_numpy(np.arange(items) * bins // items)
 
 

@@ -1,8 +1,10 @@
-"""What scores are given: torch tensors, numpy arrays or lists, and one sentence where they are not distributions.
+"""What scores are given: torch tensors, numpy arrays or lists, and one sentence where they are not
+distributions.
 
 >>> check(*as_tables([[0.9, 0.1]], [[30, 20]]))
 Traceback (most recent call last):
-core.errors.InputError: target_probs looks like counts, whole numbers that sum to up to 50 in row 0; divide each row by its sum.
+core.errors.InputError: target_probs looks like counts, whole numbers that sum to up to 50 in row 0;
+divide each row by its sum.
 """
 
 import math
@@ -17,14 +19,16 @@ from core.errors import InputError, name_rows
 
 Values = Tensor | ArrayLike
 
-# How far a row's sum may be from 1: what bfloat16 rounds off (up to 1/256), and three decimals over ten classes (up to 0.005).
+# How far a row's sum may be from 1: what bfloat16 rounds off (up to 1/256), and three decimals over
+# ten classes (up to 0.005).
 TOLERANCE = 5e-3
 NAMES = ("probs", "target_probs")
 RIGHT = "each row must hold numbers of 0 or more that sum to 1"
 
 
 def as_tensor(values: Values, name: str = "the input") -> Tensor:
-    """Tensors as they are; anything else is copied, in double precision or int64, because torch shares no memory with arrays that are read-only or reversed.
+    """Tensors as they are; anything else is copied, in double precision or int64, because torch
+    shares no memory with arrays that are read-only or reversed.
 
     >>> as_tensor([[0.5, 0.5]]).dtype
     torch.float64
@@ -51,7 +55,10 @@ def as_double(values: Values, name: str = "the input") -> Tensor:
 
 
 def as_floats(given: Mapping[str, Values], device: torch.device | None = None) -> list[Tensor]:
-    """All as floating point tensors. Only what is no tensor yet is brought to the device, or to that of the others."""
+    """All as floating point tensors.
+
+    Only what is no tensor yet is brought to the device, or to that of the others.
+    """
     device = device or next(
         (values.device for values in given.values() if isinstance(values, Tensor)), None
     )
@@ -70,7 +77,8 @@ def as_tables(
     for name, table in zip(NAMES, (model, annotator_probs), strict=True):
         if table.ndim != 2 or table.shape[1] < 2:
             raise InputError(
-                f"{name} has shape {list(table.shape)}; it must be a table [items, classes] of two classes or more."
+                f"{name} has shape {list(table.shape)}; it must be a table [items, classes] of "
+                "two classes or more."
             )
     if model.shape != annotator_probs.shape:
         shapes = (
@@ -89,12 +97,15 @@ def distributions(probs: Values, target_probs: Values) -> tuple[Tensor, Tensor]:
 
 
 def distributions_of_items(given: Mapping[str, Values], nan_ok: bool = False) -> list[Tensor]:
-    """All as distributions over the last dimension, of one shape: [..., N, K] may stand beside [N, K]. There may be no items."""
+    """All as distributions over the last dimension, of one shape: [..., N, K] may stand beside [N,
+    K]. There may be no items.
+    """
     tensors = as_floats(given)
     for name, tensor in zip(given, tensors, strict=True):
         if tensor.ndim == 0 or tensor.shape[-1] < 2:
             raise InputError(
-                f"{name} has shape {list(tensor.shape)}; its last dimension must hold two classes or more."
+                f"{name} has shape {list(tensor.shape)}; its last dimension must hold two classes "
+                "or more."
             )
     largest = max((tensor.shape for tensor in tensors), key=len)
     if any(tensor.shape != largest[len(largest) - tensor.ndim :] for tensor in tensors):
@@ -103,7 +114,8 @@ def distributions_of_items(given: Mapping[str, Values], nan_ok: bool = False) ->
             for name, tensor in zip(given, tensors, strict=True)
         )
         raise InputError(
-            f"{shapes} do not fit together; they must have the same items and classes, and one of them may have more dimensions in front."
+            f"{shapes} do not fit together; they must have the same items and classes, and one of "
+            "them may have more dimensions in front."
         )
     for name, tensor in zip(given, tensors, strict=True):
         check_one(name, tensor, nan_ok)
@@ -116,7 +128,9 @@ def check_rows(number: float) -> None:
 
 
 def check(probs: Tensor, target_probs: Tensor, nan_ok: bool = False) -> None:
-    """Look at both tables and refuse what is no distribution; `nan_ok` lets predictions of NaN pass."""
+    """Look at both tables and refuse what is no distribution; `nan_ok` lets predictions of NaN
+    pass.
+    """
     check_one("probs", probs, nan_ok)
     check_one("target_probs", target_probs)
 
@@ -138,15 +152,20 @@ def check_one(name: str, table: Tensor, nan_ok: bool = False) -> None:
 
 
 def evidence(table: Tensor) -> Tensor:
-    """What tells a distribution from counts and logits, in four numbers of which the largest count, over batches and ranks: the lowest entry and the lowest
-    excess of a row's sum over 1 (both negated), the highest excess, and the largest fraction. They stay on the device: nothing waits for them."""
+    """What tells a distribution from counts and logits, in four numbers of which the largest count,
+    over batches and ranks: the lowest entry and the lowest excess of a row's sum over 1 (both
+    negated), the highest excess, and the largest fraction. They stay on the device: nothing waits
+    for them.
+    """
     table = table.detach().double()
     least, most = table.sum(-1).aminmax()
     return torch.stack([-table.amin(), 1 - least, most - 1, table.frac().amax()])
 
 
 def check_evidence(both: Tensor, nan_ok: bool = False) -> None:
-    """The same as `check` after the fact, by the `evidence` of all that was seen of probs and of target_probs."""
+    """The same as `check` after the fact, by the `evidence` of all that was seen of probs and of
+    target_probs.
+    """
     for name, result in zip(NAMES, both.tolist(), strict=True):
         if not (nan_ok and name == "probs" and math.isnan(result[2])):  # a model that diverged
             _refuse(name, result, "")
@@ -161,13 +180,15 @@ def _refuse(name: str, result: Sequence[float], where: str) -> None:
     off = least < -TOLERANCE or most > TOLERANCE
     if lowest < 0 and off:
         raise InputError(
-            f"{name} looks like logits, numbers down to {lowest:g} that do not sum to 1{where}; apply softmax to each row."
+            f"{name} looks like logits, numbers down to {lowest:g} that do not sum to 1{where}; "
+            "apply softmax to each row."
         )
     if lowest < 0:
         raise InputError(f"{name} has negative numbers{where}; {RIGHT}.")
     if most > TOLERANCE and fraction == 0:
         raise InputError(
-            f"{name} looks like counts, whole numbers that sum to up to {1 + most:g}{where}; divide each row by its sum."
+            f"{name} looks like counts, whole numbers that sum to up to {1 + most:g}{where}; "
+            "divide each row by its sum."
         )
     if off:
         sums = " to ".join(dict.fromkeys(f"{1 + excess:g}" for excess in (least, most)))

@@ -1,7 +1,11 @@
-"""Functions of each item, of tensors whose last dimension holds distributions. Nothing is checked here: they are for what was checked before, and for what
-this project's own models say, which may be the softmax [members, N, K] of a whole pack and NaN where one of them diverged.
+"""Functions of each item, of tensors whose last dimension holds distributions.
 
-`metrics.functional` and `metrics.cartography` have the same functions for everybody else: those look at what they are given.
+Nothing is checked here: they are for what was checked before, and for what this project's own
+models say, which may be the softmax [members, N, K] of a whole pack and NaN where one of them
+diverged.
+
+`metrics.functional` and `metrics.cartography` have the same functions for everybody else: those
+look at what they are given.
 
 >>> brier(torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([[0.5, 0.5], [0.5, 0.5]])).tolist()
 [0.5, 0.0]

@@ -1,11 +1,15 @@
-"""torchmetrics classes over `metrics.functional`: `update(probs, target_probs)`, exact under DDP with shards of any size.
+"""torchmetrics classes over `metrics.functional`: `update(probs, target_probs)`, exact under DDP
+with shards of any size.
 
-Means keep a sum and a count; measures that need all items keep them and gather them at the end, so nothing is averaged over ranks.
+Means keep a sum and a count; measures that need all items keep them and gather them at the end, so
+nothing is averaged over ranks.
 
-Tensors, numpy arrays and lists are taken, and what is no distribution is refused: by means in `update` where one process runs on a CPU, and else in
-`compute`, over all ranks, so that no device is waited for and no rank is left waiting. Measures of all items look at them in `compute`.
+Tensors, numpy arrays and lists are taken, and what is no distribution is refused: by means in
+`update` where one process runs on a CPU, and else in `compute`, over all ranks, so that no device
+is waited for and no rank is left waiting. Measures of all items look at them in `compute`.
 
->>> score = SoftNLL(); score.update(torch.tensor([[0.5, 0.5]]), torch.tensor([[1.0, 0.0]])); score.compute().item()
+>>> score = SoftNLL(); score.update(torch.tensor([[0.5, 0.5]]),
+...     torch.tensor([[1.0, 0.0]])); score.compute().item()
 0.6931471805599453
 """
 
@@ -39,15 +43,17 @@ class MeanOverItems(Metric):
     def __init__(self, nan_ok: bool = False):
         """
         Args:
-            nan_ok: Predictions of NaN make the score NaN instead of an error, so that a training that diverges is told by its scores.
+            nan_ok: Predictions of NaN make the score NaN instead of an error, so that a training
+                that diverges is told by its scores.
         """
         super().__init__()
         self.nan_ok = nan_ok
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("items", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        # evidence of both tables
         self.add_state(
             "seen", torch.full((2, 4), -torch.inf, dtype=torch.float64), dist_reduce_fx="max"
-        )  # evidence of both tables
+        )
 
     def update(self, probs: Values, target_probs: Values) -> None:
         tables = as_tables(probs, target_probs, self.device)
@@ -65,7 +71,9 @@ class MeanOverItems(Metric):
         self.items += len(scores)
 
     def _look(self, probs: Tensor, target_probs: Tensor) -> Tensor | None:
-        """Refuse tables that are no distributions, or where that would mean to wait, keep what tells so."""
+        """Refuse tables that are no distributions, or where that would mean to wait, keep what
+        tells so.
+        """
         if self.device.type == "cpu" and not self.distributed_available_fn():
             return check(probs, target_probs, nan_ok=self.nan_ok)
         return torch.stack([evidence(probs), evidence(target_probs)])
@@ -107,7 +115,10 @@ class HardAccuracy(MeanOverItems):
 
 
 class AllItems(Metric):
-    """Keeps every item's prediction and annotator distribution, over all ranks, as they are. The base of measures that need them together."""
+    """Keeps every item's prediction and annotator distribution, over all ranks, as they are.
+
+    The base of measures that need them together.
+    """
 
     full_state_update = False
     probs: list[Tensor]
@@ -128,7 +139,9 @@ class AllItems(Metric):
 
 
 class EntropyCorrelation(AllItems):
-    """Correlation between the model's entropy and the annotators'; `kind` is spearman or pearson."""
+    """Correlation between the model's entropy and the annotators'; `kind` is spearman or
+    pearson.
+    """
 
     def __init__(self, kind: functional.Kind = "spearman"):
         super().__init__()
@@ -139,7 +152,9 @@ class EntropyCorrelation(AllItems):
 
 
 class EqualMassECE(AllItems):
-    """Calibration error of the top class over bins of equal mass, against the majority or against annotators."""
+    """Calibration error of the top class over bins of equal mass, against the majority or against
+    annotators.
+    """
 
     def __init__(self, bins: int = 15, against: functional.Outcome = "majority"):
         super().__init__()
@@ -151,7 +166,9 @@ class EqualMassECE(AllItems):
 
 
 class SmoothECE(AllItems):
-    """Smooth calibration error of the top class (relplot), against the majority or against annotators."""
+    """Smooth calibration error of the top class (relplot), against the majority or against
+    annotators.
+    """
 
     def __init__(self, against: functional.Outcome = "majority"):
         super().__init__()
@@ -174,11 +191,17 @@ class BrierDecomposition(AllItems):
 
 
 class ScoreCollection(MetricCollection):
-    """Scores of the same tables, which are looked at once for all of them. A score that is taken out of it looks by itself."""
+    """Scores of the same tables, which are looked at once for all of them.
+
+    A score that is taken out of it looks by itself.
+    """
 
     def __init__(self, metrics: Mapping[str, Metric], prefix: str):
-        """Measures that keep all items share one copy of them. The groups are spelled out, because torchmetrics would otherwise join any two whose
-        state is equal after the first batch, as NLL and KL are on unanimous items."""
+        """Measures that keep all items share one copy of them.
+
+        The groups are spelled out, because torchmetrics would otherwise join any two whose state is
+        equal after the first batch, as NLL and KL are on unanimous items.
+        """
         keeping = [name for name, metric in metrics.items() if isinstance(metric, AllItems)]
         groups = [[name] for name in metrics if name not in keeping] + (
             [keeping] if keeping else []

@@ -1,1 +1,4 @@
-"""Many runs as one thing: plan, launch, analysis, figures, tables, report. Imports everything but cli."""
+"""Many runs as one thing: plan, launch, analysis, figures, tables, report.
+
+Imports everything but cli.
+"""

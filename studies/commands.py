@@ -56,7 +56,10 @@ def study_command(arguments: list[str]) -> None:
 def run(
     study: Study, runs: Path, processes: int, options: argparse.Namespace, console: Console
 ) -> None:
-    """Do what is left of the grids, then of what selections choose from them. Given again, it goes on from wherever it was."""
+    """Do what is left of the grids, then of what selections choose from them.
+
+    Given again, it goes on from wherever it was.
+    """
     cells = study.runs()
     check_results(cells, study.path)
     check_probes(cells, study.path)
@@ -66,7 +69,8 @@ def run(
     except Interrupted as stop:
         done = sum(read_results(run.folder(runs)) is not None for run in cells)
         raise Interrupted(
-            f"{study.name}: {stop}; {done} of {len(cells)} runs are done, and the same command continues.",
+            f"{study.name}: {stop}; {done} of {len(cells)} runs are done, and the same command "
+            "continues.",
             stop.code,
         ) from stop
     results = {run.name: read_results(run.folder(runs)) for run in cells}
@@ -111,7 +115,8 @@ def _run_stages(
         waiting = [sentence for name in study.selections if (sentence := stage.waiting(name))]
         if chosen := _further(cells, stage):
             console.print(
-                f"second stage: {len(stage.runs)} runs of {', '.join(study.selections)}, {len(chosen)} of them not in a grid"
+                f"second stage: {len(stage.runs)} runs of {', '.join(study.selections)}, "
+                f"{len(chosen)} of them not in a grid"
             )
             failures += _launch(study, chosen, runs, processes, options, console)
             cells = cells + chosen
@@ -156,7 +161,9 @@ def _further(first: list[Run], stage: SecondStage) -> list[Run]:
 
 
 def plan(study: Study, runs: Path, processes: int, console: Console) -> None:
-    """List what there is to do, how it will be done, why, and what it will cost; of a second stage, as much as is known."""
+    """List what there is to do, how it will be done, why, and what it will cost; of a second stage,
+    as much as is known.
+    """
     cells = study.runs()
     check_results(cells, study.path)
     check_probes(cells, study.path)
@@ -219,7 +226,8 @@ def _plan_jobs(
         else "unknown, the data is not here"
     )
     console.print(
-        f"{sum(len(job.runs) for job in left)} runs are left to do in {len(left)} jobs, {processes} at a time with {threads} thread(s) each. "
+        f"{sum(len(job.runs) for job in left)} runs are left to do in {len(left)} jobs, "
+        f"{processes} at a time with {threads} thread(s) each. "
         f"Expected cost on this machine's CPU: {cost} (an estimate from the arithmetic).",
         soft_wrap=True,
         highlight=False,

@@ -1,4 +1,7 @@
-"""`make demo`: the digits study from start to report, and a table to read on the terminal. Its annotators are SIMULATED."""
+"""`make demo`: the digits study from start to report, and a table to read on the terminal.
+
+Its annotators are SIMULATED.
+"""
 
 from pathlib import Path
 
@@ -30,7 +33,8 @@ def demo(runs: Path = Path("runs")) -> None:
     console.print(main_table(study, runs))
     seeds = len(study.grids["main"]["seed_everything"])
     console.print(
-        f"Real digits, SIMULATED annotators; mean±SD over {seeds} seeds, 540 test items each; soft NLL and KL in nats.",
+        f"Real digits, SIMULATED annotators; mean±SD over {seeds} seeds, 540 test items each; "
+        "soft NLL and KL in nats.",
         soft_wrap=True,
     )
     console.print(

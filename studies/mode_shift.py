@@ -1,3 +1,5 @@
-"""The mode-shift control by the name that scripts rely on; it lives in `studies.analysis.mode_shift`."""
+"""The mode-shift control by the name that scripts rely on; it lives in
+`studies.analysis.mode_shift`.
+"""
 
 from studies.analysis.mode_shift import *  # noqa: F403

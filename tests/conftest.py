@@ -1,4 +1,6 @@
-"""Fixtures that several tests share: the real data where it is at hand, and small files in exactly its formats."""
+"""Fixtures that several tests share: the real data where it is at hand, and small files in exactly
+its formats.
+"""
 
 import csv
 import gzip
@@ -43,7 +45,9 @@ def real_data() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def digits_made_once() -> Iterator[None]:
-    """Hundreds of tests read the same blended digits: they are made once in each process that runs tests, and each test has copies of its own."""
+    """Hundreds of tests read the same blended digits: they are made once in each process that runs
+    tests, and each test has copies of its own.
+    """
     made = cache(digits.blended_digits)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -54,14 +58,18 @@ def digits_made_once() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def forked_jobs() -> Iterator[None]:
-    """Studies that a test runs in its own process start their jobs without the time that imports take."""
+    """Studies that a test runs in its own process start their jobs without the time that imports
+    take.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job_server, "open_server", processes.ForkedJobServer)
         yield
 
 
 def write_cifar(root: Path, items: int = 60) -> Path:
-    """CIFAR-10H in its published formats, but with few images: counts as .npy, images in the binary version."""
+    """CIFAR-10H in its published formats, but with few images: counts as .npy, images in the binary
+    version.
+    """
     rng = np.random.default_rng(7)
     records = rng.integers(0, 256, size=(items, RECORD), dtype=np.uint8)
     records[:, 0] = np.arange(items) % 10
@@ -90,7 +98,9 @@ def small_cifar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_chaosnli(root: Path, items: int = 40) -> Path:
-    """ChaosNLI in its published format, but with few items; `label_counter` leaves out what nobody chose, as the published files do."""
+    """ChaosNLI in its published format, but with few items; `label_counter` leaves out what nobody
+    chose, as the published files do.
+    """
     rng = np.random.default_rng(8)
     for subset, (labels, fields) in {
         "snli": ("enc", ("premise", "hypothesis")),
@@ -124,7 +134,9 @@ def write_chaosnli(root: Path, items: int = 40) -> Path:
 
 
 def write_popquorn(root: Path, items: int = 60) -> Path:
-    """POPQUORN's politeness ratings in their published format: a row per rating, its raters in no order."""
+    """POPQUORN's politeness ratings in their published format: a row per rating, its raters in no
+    order.
+    """
     rng = np.random.default_rng(9)
     path = root / POPQUORN.FILE.path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +221,9 @@ SMALL_CORPUS = CorpusOptions(
 
 
 def write_mnist(root: Path, items: int = 900, test_items: int = 100) -> Path:
-    """MNIST in its published format, but with few images: of every class one pattern, blurred by noise."""
+    """MNIST in its published format, but with few images: of every class one pattern, blurred by
+    noise.
+    """
     rng = np.random.default_rng(10)
     patterns = rng.integers(0, 200, size=(10, 28, 28))
     (root / "mnist").mkdir(parents=True, exist_ok=True)
@@ -225,7 +239,9 @@ def write_mnist(root: Path, items: int = 900, test_items: int = 100) -> Path:
 
 
 def trust_mnist(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
-    """Take the files of MNIST below `root` as the published ones, and make a stand-in of soft-digits that is as small."""
+    """Take the files of MNIST below `root` as the published ones, and make a stand-in of
+    soft-digits that is as small.
+    """
     for part, files in mnist.FILES.items():
         digests = [
             hashlib.sha256(gzip.decompress((root / file.path).read_bytes())).hexdigest()
@@ -243,7 +259,9 @@ def trust_mnist(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
 
 @pytest.fixture(scope="session")
 def built_stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a small MNIST and the stand-in of soft-digits that is built of it: once, for the small corpus is always the same."""
+    """A folder with a small MNIST and the stand-in of soft-digits that is built of it: once, for
+    the small corpus is always the same.
+    """
     root = write_mnist(tmp_path_factory.mktemp("stand-in"))
     with pytest.MonkeyPatch.context() as monkeypatch:
         trust_mnist(monkeypatch, root)
@@ -253,7 +271,9 @@ def built_stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_stand_in: Path) -> Path:
-    """A root folder with a small MNIST that passes for the published one, and the stand-in of soft-digits that was built of it."""
+    """A root folder with a small MNIST that passes for the published one, and the stand-in of
+    soft-digits that was built of it.
+    """
     root = tmp_path / "data"
     shutil.copytree(built_stand_in, root, dirs_exist_ok=True)
     trust_mnist(monkeypatch, root)
@@ -261,7 +281,9 @@ def small_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_stand_in:
 
 
 def write_own_votes(root: Path, items: int = 40) -> Path:
-    """The files that configs/own_votes.yaml reads: a row per vote, and a row per item, in no order."""
+    """The files that configs/own_votes.yaml reads: a row per vote, and a row per item, in
+    no order.
+    """
     rng = np.random.default_rng(11)
     (root / "own").mkdir(parents=True, exist_ok=True)
     labels = ("no", "unsure", "yes")
@@ -299,7 +321,9 @@ def small_data(small_cifar: Path, small_texts: Path, small_mnist: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def one_process(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Trained]:
-    """A run of one process, which those of several are compared with, and the options it was made with."""
+    """A run of one process, which those of several are compared with, and the options it was made
+    with.
+    """
     folder = tmp_path_factory.mktemp("one")
     options = [
         *OPTIONS,

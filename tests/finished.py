@@ -1,4 +1,6 @@
-"""What results.json says of a run whose training ended and whose items were all scored; made-up results need it to be taken for results."""
+"""What results.json says of a run whose training ended and whose items were all scored; made-up
+results need it to be taken for results.
+"""
 
 import json
 from pathlib import Path

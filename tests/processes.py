@@ -1,7 +1,9 @@
-"""Processes that run `cli.py` without the ten seconds of a core that its imports take: forked from one that has made the imports and computed nothing.
+"""Processes that run `cli.py` without the ten seconds of a core that its imports take: forked from
+one that has made the imports and computed nothing.
 
-Each is a true process with a pid, signals, an exit code, a session, a working folder, an environment and output of its own. What depends on how
-Python itself is started (paths, imports, options) is tested on `python cli.py` instead.
+Each is a true process with a pid, signals, an exit code, a session, a working folder, an
+environment and output of its own. What depends on how Python itself is started (paths, imports,
+options) is tested on `python cli.py` instead.
 """
 
 import atexit
@@ -31,14 +33,17 @@ class Server(NamedTuple):
 
 @cache
 def server() -> Server:
-    """The process that all others are forked from: one for each that runs tests, which it ends with."""
+    """The process that all others are forked from: one for each that runs tests, which it ends
+    with.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ends = [theirs.fileno(), ours.fileno()]
     command = [sys.executable, "-m", "tests.warm_server", *map(str, ends), str(os.getpid())]
+    # threads that wait for each other leave the cores to other tests
     patient = {
         **os.environ,
         "OMP_WAIT_POLICY": "passive",
-    }  # threads that wait for each other leave the cores to other tests
+    }
     process = subprocess.Popen(
         command, cwd=ROOT, env=patient, pass_fds=ends, stdin=subprocess.DEVNULL
     )
@@ -54,7 +59,10 @@ def _stop(process: subprocess.Popen, requests: socket.socket) -> None:
 
 
 class Process:
-    """A started `cli.py`, or another script of the project, as subprocess.Popen has it. Output for which no file is given is kept for `communicate`."""
+    """A started `cli.py`, or another script of the project, as subprocess.Popen has it.
+
+    Output for which no file is given is kept for `communicate`.
+    """
 
     def __init__(
         self,
@@ -68,15 +76,15 @@ class Process:
     ):
         self.args, self.returncode = [str(ROOT / script), *map(str, words)], None
         self._kept = [
-            tempfile.TemporaryFile("w+") if file is None else None for file in (stdout, stderr)
-        ]  # noqa: SIM115
+            tempfile.TemporaryFile("w+") if file is None else None  # noqa: SIM115
+            for file in (stdout, stderr)
+        ]
         request = json.dumps(
             {"command": self.args, "cwd": str(cwd), "env": dict(os.environ if env is None else env)}
         ).encode()
         assert len(request) <= LARGEST
-        self._end, theirs = socket.socketpair(
-            socket.AF_UNIX, socket.SOCK_SEQPACKET
-        )  # says the pid, and then the exit code
+        # says the pid, and then the exit code
+        self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, open(os.devnull) as nothing:
             output = self._kept[0] or stdout
             errors = output if stderr == subprocess.STDOUT else self._kept[1] or stderr
@@ -89,7 +97,9 @@ class Process:
         assert self.pid is not None, "it hangs"
 
     def _heard(self, timeout: float) -> int | None:
-        """The next number that the server says of this process, unless it says none in this time."""
+        """The next number that the server says of this process, unless it says none in this
+        time.
+        """
         if not select.select([self._end], [], [], timeout)[0]:
             return None
         message = self._end.recv(64)
@@ -130,7 +140,9 @@ class Process:
 
 
 class ForkedJobServer(Process):
-    """What a study starts its jobs by (studies/launch/job_server.py), forked too: in place of `open_server`."""
+    """What a study starts its jobs by (studies/launch/job_server.py), forked too: in place of
+    `open_server`.
+    """
 
     def __init__(self, environment: dict[str, str]):
         (theirs, to), (back, answers) = os.pipe(), os.pipe()

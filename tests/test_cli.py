@@ -1,4 +1,6 @@
-"""The command line as a user sees it: fit, test, predict, a deterministic run directory, and mistakes told in one sentence."""
+"""The command line as a user sees it: fit, test, predict, a deterministic run directory, and
+mistakes told in one sentence.
+"""
 
 import json
 import os
@@ -42,8 +44,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_results_hold_every_metric_and_what_they_depend_on(finished: Path):
     results = json.loads((finished / "results.json").read_text())
     assert set(results["metrics"]) == {
-        "soft_nll", "hard_nll", "val_loss", "kl", "soft_brier", "accuracy", "entropy_spearman", "entropy_pearson", "ece", "ece_annotators",
-        "smooth_ece", "smooth_ece_annotators", "brier_reliability", "brier_resolution", "brier_uncertainty",
+        "soft_nll", "hard_nll", "val_loss", "kl", "soft_brier", "accuracy", "entropy_spearman", "entropy_pearson", "ece", "ece_annotators",  # noqa: E501
+        "smooth_ece", "smooth_ece_annotators", "brier_reliability", "brier_resolution", "brier_uncertainty",  # noqa: E501
     }  # fmt: skip
     assert (results["seed"], results["delivery"], results["dataset"]) == (
         0,
@@ -177,7 +179,8 @@ def mistake(capsys: pytest.CaptureFixture, *args: str) -> str:
     [
         (
             ["--data.delivery", "Multpass"],
-            "error: data.delivery is Multpass, which is not one of DeterministicControl, LabelSmoothing,",
+            "error: data.delivery is Multpass, which is not one of DeterministicControl, "
+            "LabelSmoothing,",
         ),
         (
             ["--data.delivery", "Mixup", "--data.delivery.base", "Soft"],
@@ -272,7 +275,9 @@ def test_a_checkpoint_cannot_run_code(capsys, tmp_path: Path):
 
 
 def test_one_batch_is_not_all_batches():
-    """In a process of its own, because how a union of int and float is read used to depend on what was imported before."""
+    """In a process of its own, because how a union of int and float is read used to depend on what
+    was imported before.
+    """
     options = [
         "fit",
         "--config",

@@ -1,4 +1,6 @@
-"""Every YAML in configs/ loads, says how to run it, and takes one step, on small data of the same shape."""
+"""Every YAML in configs/ loads, says how to run it, and takes one step, on small data of the same
+shape.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""Forked processes are as alone as started ones: their own pid, session, folder, environment, output, code and signals."""
+"""Forked processes are as alone as started ones: their own pid, session, folder, environment,
+output, code and signals.
+"""
 
 import os
 import signal
@@ -19,7 +21,7 @@ if sys.argv[1] == "wait":
     open("there", "w").close()
     time.sleep(3600)
 sys.exit(int(sys.argv[1]))
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture

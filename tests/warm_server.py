@@ -1,6 +1,8 @@
-"""The process that those of tests/processes.py are forked from: `python -m tests.warm_server REQUESTS CLIENT PARENT`, two sockets and a pid.
+"""The process that those of tests/processes.py are forked from: `python -m tests.warm_server
+REQUESTS CLIENT PARENT`, two sockets and a pid.
 
-It imports what commands and jobs import, and computes nothing, as studies/launch/job_server.py does for jobs.
+It imports what commands and jobs import, and computes nothing, as studies/launch/job_server.py does
+for jobs.
 """
 
 import atexit
@@ -31,10 +33,12 @@ from tests import processes
 
 
 def serve(requests: socket.socket, client: socket.socket) -> None:
-    """Fork for every request, and tell its sender the pid and later the exit code. Who is forked may send requests too."""
-    going: dict[
-        int, tuple[int, socket.socket]
-    ] = {}  # by the file that says that it has ended: its pid, and where to tell
+    """Fork for every request, and tell its sender the pid and later the exit code.
+
+    Who is forked may send requests too.
+    """
+    # by the file that says that it has ended: its pid, and where to tell
+    going: dict[int, tuple[int, socket.socket]] = {}
     while True:
         for ready in select.select([requests, *going], [], [])[0]:
             if ready is not requests:
@@ -81,7 +85,8 @@ def _become(request: dict[str, Any], files: list[int], server: int, client: sock
     if "OMP_NUM_THREADS" in os.environ:
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     if "PYTHONWARNINGS" in os.environ:
-        warnings.simplefilter(os.environ["PYTHONWARNINGS"])  # pyright: ignore[reportArgumentType]  # one of its actions
+        # one of its actions
+        warnings.simplefilter(os.environ["PYTHONWARNINGS"])  # pyright: ignore[reportArgumentType]
     sys.argv = request["command"]
     processes.server = lambda: processes.Server(server, client)
     studies.launch.job_server.open_server = processes.ForkedJobServer
@@ -96,7 +101,9 @@ def _become(request: dict[str, Any], files: list[int], server: int, client: sock
 
 
 def _end(code: Any) -> None:
-    """End as Python does, but for taking all modules apart, which here would copy them first and take longer than most commands do."""
+    """End as Python does, but for taking all modules apart, which here would copy them first and
+    take longer than most commands do.
+    """
     if isinstance(code, str):
         print(code, file=sys.stderr)
         code = 1
@@ -109,8 +116,7 @@ def _end(code: Any) -> None:
 
 if __name__ == "__main__":
     die_with_parent(int(sys.argv[3]))
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches all processes of a terminal; who runs the tests ends this one
+    # Ctrl-C reaches all processes of a terminal; who runs the tests ends this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()  # or looking for garbage would copy all of it in each child
     serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:3]))

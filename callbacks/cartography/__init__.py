@@ -1,1 +1,4 @@
-"""What is behind `DataCartography`: the records of each epoch, and the map as a picture. No Trainer is known here."""
+"""What is behind `DataCartography`: the records of each epoch, and the map as a picture.
+
+No Trainer is known here.
+"""

@@ -1,4 +1,6 @@
-"""The data map as a picture: confidence against variability, one panel per stratum, coloured by human uncertainty, with densities at its margins."""
+"""The data map as a picture: confidence against variability, one panel per stratum, coloured by
+human uncertainty, with densities at its margins.
+"""
 
 from typing import Any
 
@@ -24,10 +26,12 @@ def draw_data_map(
     title: str,
     uncertainty_name: str,
 ) -> Figure:
-    """Both strata side by side on the same axes, so that they can be compared; a stratum without items says so."""
-    figure = Figure(
-        figsize=(7.2, 4.6), dpi=150
-    )  # every run of a study draws one, so its parts have fixed places: finding them takes longer than drawing
+    """Both strata side by side on the same axes, so that they can be compared; a stratum without
+    items says so.
+    """
+    # every run of a study draws one, so its parts have fixed places: finding them takes longer than
+    # drawing
+    figure = Figure(figsize=(7.2, 4.6), dpi=150)
     places = {
         "left": 0.11,
         "right": 0.98,
@@ -53,7 +57,10 @@ def draw_data_map(
         middle.set_xlabel("variability (SD over epochs)")
         heading = f"{label}: {mask.sum():,} of {len(mask):,} items"
         if mask.any():
-            heading += f"\nmean confidence {result.confidence[mask].mean():.2f}, mean variability {result.variability[mask].mean():.3f}"
+            heading += (
+                f"\nmean confidence {result.confidence[mask].mean():.2f}, mean variability "
+                f"{result.variability[mask].mean():.3f}"
+            )
         above.set_title(heading, fontsize=8)
     main[0].set_ylabel("confidence (mean probability\nof the target class)")
     main[1].tick_params(labelleft=False)
@@ -86,7 +93,9 @@ def draw_stratum(
     limit: float,
     color: str,
 ) -> None:
-    """The items under a mask as dots, and how they are spread above and beside; `limit` is the end of the axis of variability."""
+    """The items under a mask as dots, and how they are spread above and beside; `limit` is the end
+    of the axis of variability.
+    """
     middle, above, beside = axes
     variability, confidence = result.variability[mask], result.confidence[mask]
     middle.scatter(

@@ -1,8 +1,11 @@
-"""What a run said of each item, epoch by epoch, as one file that grows by one record an epoch: `cartography_SPLIT.f32`.
+"""What a run said of each item, epoch by epoch, as one file that grows by one record an epoch:
+`cartography_SPLIT.f32`.
 
-A record is little-endian float32: the epoch's number plus 1 and the number of items, then three rows of one value per item (`metrics.cartography.item_values`), the items in the
-order of their numbers. Its place follows from the epoch, so an interrupted run that is continued writes the same bytes to the same place, and a record
-that is absent, or of other items, is seen by its first two numbers.
+A record is little-endian float32: the epoch's number plus 1 and the number of items, then three
+rows of one value per item (`metrics.cartography.item_values`), the items in the order of their
+numbers. Its place follows from the epoch, so an interrupted run that is continued writes the same
+bytes to the same place, and a record that is absent, or of other items, is seen by its first two
+numbers.
 """
 
 import os
@@ -25,7 +28,9 @@ def record_path(folder: Path, split: str) -> Path:
 
 
 def write_epoch(path: Path, epoch: int, values: np.ndarray) -> None:
-    """Put an epoch's values [3, items] in their place, and drop what an earlier attempt left behind it."""
+    """Put an epoch's values [3, items] in their place, and drop what an earlier attempt left behind
+    it.
+    """
     record = np.concatenate([[epoch + 1, values.shape[1]], values.ravel()]).astype("<f4").tobytes()
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_symlink():
@@ -42,13 +47,15 @@ def write_epoch(path: Path, epoch: int, values: np.ndarray) -> None:
 
 
 def read_epochs(path: Path, items: int) -> np.ndarray:
-    """The whole records of a file, [epochs, 3, items], mapped from disk; up to the first that is not what it should be, so none for a file of other items.
+    """The whole records of a file, [epochs, 3, items], mapped from disk; up to the first that is
+    not what it should be, so none for a file of other items.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "cartography_train.f32"
     >>> for epoch in (0, 1, 3):
     ...     write_epoch(path, epoch, np.full((3, 2), 0.5))
-    >>> read_epochs(path, items=2).shape, read_epochs(path, items=5).shape  # the third epoch was never written
+    >>> # the third epoch was never written
+    >>> read_epochs(path, items=2).shape, read_epochs(path, items=5).shape
     ((2, 3, 2), (0, 3, 5))
     """
     width = HEAD + ROWS * items
@@ -62,13 +69,17 @@ def read_epochs(path: Path, items: int) -> np.ndarray:
 
 
 def copy_epochs(source: Path, target: Path, items: int, epochs: int) -> None:
-    """The first epochs of a record: those of a shorter run that is the beginning of a longer one."""
+    """The first epochs of a record: those of a shorter run that is the beginning of a
+    longer one.
+    """
     for epoch, values in enumerate(read_epochs(source, items)[:epochs]):
         write_epoch(target, epoch, values)
 
 
 def read_run(folder: Path, split: str = "train") -> tuple[np.ndarray, np.ndarray]:
-    """The item numbers and the record of a tested run: what `metrics.cartography.map_across_runs` takes from each seed."""
+    """The item numbers and the record of a tested run: what `metrics.cartography.map_across_runs`
+    takes from each seed.
+    """
     path = folder / f"cartography_{split}.parquet"
     try:
         refuse_too_many_rows(pq.read_metadata(path).num_rows, path)
@@ -92,10 +103,12 @@ def read_run(folder: Path, split: str = "train") -> tuple[np.ndarray, np.ndarray
     for epoch in records:  # a record may be larger than memory
         if not np.isfinite(epoch).all():
             raise InputError(
-                f"{record_path(folder, split)} holds values that are not finite numbers; train this run again."
+                f"{record_path(folder, split)} holds values that are not finite numbers; train "
+                "this run again."
             )
         if not ((epoch > -ROUNDING) & (epoch < 1 + ROUNDING)).all():
             raise InputError(
-                f"{record_path(folder, split)} holds values that are no probabilities; it was altered, so train this run again."
+                f"{record_path(folder, split)} holds values that are no probabilities; it was "
+                "altered, so train this run again."
             )
     return items, records

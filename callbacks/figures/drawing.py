@@ -1,4 +1,6 @@
-"""A figure never costs a result: pictures are drawn when the numbers are safe, and one that cannot be drawn becomes a note."""
+"""A figure never costs a result: pictures are drawn when the numbers are safe, and one that cannot
+be drawn becomes a note.
+"""
 
 import os
 from collections.abc import Callable, Mapping
@@ -18,9 +20,11 @@ Picture = Figure | Callable[[], Figure]  # a figure, or what draws it
 def draw_pictures(
     pictures: Mapping[str, Picture], folder: Path, also: Callable[[str, Figure], None] | None = None
 ) -> list[str]:
-    """Draw to `figures/NAME.png` in a run's folder; returns a sentence for each picture that could not be drawn.
+    """Draw to `figures/NAME.png` in a run's folder; returns a sentence for each picture that could
+    not be drawn.
 
-    `also` is given every picture that could. Whatever drawing raises ends in the sentence: what was measured does not depend on it.
+    `also` is given every picture that could. Whatever drawing raises ends in the sentence: what was
+    measured does not depend on it.
     """
     notes = []
     for name, picture in pictures.items():
@@ -52,7 +56,11 @@ def reason(error: Exception) -> str:
 
 
 class Draws(Callback):
-    """A callback that leaves pictures. `Results` has them drawn after it has written the numbers; in a fit, or without `Results`, that is the last thing of all."""
+    """A callback that leaves pictures.
+
+    `Results` has them drawn after it has written the numbers; in a fit, or without `Results`, that
+    is the last thing of all.
+    """
 
     pictures: dict[str, Picture] | None = None  # still to be drawn, by file name
 
@@ -61,7 +69,9 @@ class Draws(Callback):
         return f"test/{name}"
 
     def draw(self, trainer: Trainer, folder: Path | None = None) -> list[str]:
-        """Draw what there is, to TensorBoard and a folder (else the run's); returns what could not be drawn, and why."""
+        """Draw what there is, to TensorBoard and a folder (else the run's); returns what could not
+        be drawn, and why.
+        """
         pictures, self.pictures = self.pictures or {}, None
         if not trainer.is_global_zero:
             return []

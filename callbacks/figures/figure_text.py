@@ -1,21 +1,27 @@
-"""A user's words in a figure: class names, labels, titles and names of data, shown as they were typed."""
+"""A user's words in a figure: class names, labels, titles and names of data, shown as they were
+typed.
+"""
 
 import textwrap
 from functools import cache
 
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
+# characters that are shown of each; what is longer is cut in its middle, because names often differ
+# at their ends
 NAME, TITLE = (
     48,
     160,
-)  # characters that are shown of each; what is longer is cut in its middle, because names often differ at their ends
+)
 
 
 def as_typed(text: object, longest: int = NAME, width: int | None = None) -> str:
-    r"""Words for matplotlib that mean nothing but themselves: no formulas, no control characters, and of a length to read.
+    r"""Words for matplotlib that mean nothing but themselves: no formulas, no control characters,
+    and of a length to read.
 
-    matplotlib takes what stands between two dollars for a formula, and an invalid one costs the whole figure; so a dollar is always a dollar.
-    With `width`, the text is broken into lines of so many characters.
+    matplotlib takes what stands between two dollars for a formula, and an invalid one costs the
+    whole figure; so a dollar is always a dollar. With `width`, the text is broken into lines of so
+    many characters.
 
     >>> print(as_typed("from $5 to $9"), as_typed("one\ttwo"), as_typed("abcdefghij", longest=7))
     from \$5 to \$9 one two abc…hij

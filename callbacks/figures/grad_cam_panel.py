@@ -17,7 +17,8 @@ COLORS = matplotlib.colormaps["viridis"]  # reads the same for the colour-blind 
 def draw_panel(
     images: Tensor, maps: Tensor, annotators: Tensor, model: Tensor, rows: np.ndarray, title: str
 ) -> Figure:
-    """Each item's image [C, H, W] and its map [h, w], the latter over the image in grey; above them, what people and the model say.
+    """Each item's image [C, H, W] and its map [h, w], the latter over the image in grey; above
+    them, what people and the model say.
 
     Maps are scaled to their own largest value: they say where, not how much.
     """
@@ -36,7 +37,8 @@ def draw_panel(
         gap = np.ones((len(picture), max(1, picture.shape[1] // 16), 3))
         axes.imshow(np.concatenate([picture, gap, over], axis=1), interpolation="nearest")
         axes.set_title(
-            f"item {rows[place]}\nannotators: {_top(annotators[place])}\nmodel: {_top(model[place])}",
+            f"item {rows[place]}\nannotators: {_top(annotators[place])}\nmodel: "
+            f"{_top(model[place])}",
             fontsize=8,
             loc="left",
         )
@@ -61,7 +63,9 @@ def _top(probs: Tensor) -> str:
 
 
 def _picture(image: Tensor) -> np.ndarray:
-    """Colours [H, W, 3] with the contrast stretched from 0 to 1; an image of one channel, or of other than three, is grey."""
+    """Colours [H, W, 3] with the contrast stretched from 0 to 1; an image of one channel, or of
+    other than three, is grey.
+    """
     image = image.float() if len(image) == 3 else image.float().mean(0).expand(3, -1, -1)
     return (
         ((image - image.min()) / (image.max() - image.min()).clamp_min(1e-12))

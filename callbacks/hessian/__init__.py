@@ -1,1 +1,4 @@
-"""The mathematics behind `HessianSpectrum`: products, Lanczos, eigenvalues, trace and density. No Trainer is known here."""
+"""The mathematics behind `HessianSpectrum`: products, Lanczos, eigenvalues, trace and density.
+
+No Trainer is known here.
+"""

@@ -1,4 +1,6 @@
-"""The ends of a symmetric matrix's spectrum from products with it: by Lanczos, or by the papers' power iteration."""
+"""The ends of a symmetric matrix's spectrum from products with it: by Lanczos, or by the papers'
+power iteration.
+"""
 
 import math
 from dataclasses import dataclass
@@ -11,9 +13,12 @@ from callbacks.hessian.lanczos import Krylov, Product, Ritz, lanczos
 
 @dataclass(frozen=True)
 class Ends:
-    """The largest and the smallest eigenvalue *by sign*. Which of them is larger in magnitude is `abs_max`'s to say.
+    """The largest and the smallest eigenvalue *by sign*.
 
-    A residual r means that some eigenvalue lies within r of the value; `converged` that the estimated error met the tolerance.
+    Which of them is larger in magnitude is `abs_max`'s to say.
+
+    A residual r means that some eigenvalue lies within r of the value; `converged` that the
+    estimated error met the tolerance.
     """
 
     largest: float
@@ -34,14 +39,17 @@ class Ends:
 def ends_by_lanczos(
     product: Product, start: Tensor, tolerance: float, least: int = 1, most: int = 100
 ) -> tuple[Ends, Krylov]:
-    """Both ends, and the Krylov space they were found in, which the trace and the density are made from.
+    """Both ends, and the Krylov space they were found in, which the trace and the density are made
+    from.
 
-    Stops when the largest eigenvalue is known to `tolerance` of itself and the smallest to `tolerance` of the matrix's norm (it is
-    often nearly 0), twice in a row and not before `least` products: early on, an estimate may be close to an eigenvalue that is not the last.
+    Stops when the largest eigenvalue is known to `tolerance` of itself and the smallest to
+    `tolerance` of the matrix's norm (it is often nearly 0), twice in a row and not before `least`
+    products: early on, an estimate may be close to an eigenvalue that is not the last.
 
     >>> import torch
     >>> matrix = torch.diag(torch.tensor([-9.0, 0.0, 1.0, 4.0], dtype=torch.float64))
-    >>> ends, _ = ends_by_lanczos(lambda v: matrix @ v, torch.ones(4, dtype=torch.float64), tolerance=1e-6)
+    >>> ends, _ = ends_by_lanczos(lambda v: matrix @ v, torch.ones(4, dtype=torch.float64),
+    ...     tolerance=1e-6)
     >>> round(ends.largest, 6), round(ends.smallest, 6), round(ends.abs_max, 6), ends.converged
     (4.0, -9.0, 9.0, True)
     """
@@ -60,9 +68,8 @@ def ends_by_lanczos(
 
 def _known(ritz: Ritz, tolerance: float) -> bool:
     norm = np.abs(ritz.values).max()
-    alone = (
-        len(ritz.values) == 1 and ritz.residuals[0] > 0
-    )  # one value cannot know that it is not somewhere in the middle
+    # one value cannot know that it is not somewhere in the middle
+    alone = len(ritz.values) == 1 and ritz.residuals[0] > 0
     return not alone and bool(
         ritz.errors[-1] <= tolerance * abs(ritz.values[-1]) and ritz.errors[0] <= tolerance * norm
     )
@@ -71,10 +78,13 @@ def _known(ritz: Ritz, tolerance: float) -> bool:
 def ends_by_power_iteration(
     product: Product, start: Tensor, tolerance: float, most: int = 100
 ) -> Ends:
-    """The papers' way. Power iteration finds the eigenvalue of largest *magnitude*; where that is negative, a second one on the shifted
-    matrix finds the largest by sign. The smallest is reported only in that case.
+    """The papers' way.
 
-    Stops when two successive estimates differ by less than `tolerance` of themselves, which says less than a residual does.
+    Power iteration finds the eigenvalue of largest *magnitude*; where that is negative, a second
+    one on the shifted matrix finds the largest by sign. The smallest is reported only in that case.
+
+    Stops when two successive estimates differ by less than `tolerance` of themselves, which says
+    less than a residual does.
     """
     value, residual, converged = _power(product, start, tolerance, most)
     if value >= 0:

@@ -1,4 +1,6 @@
-"""Products of a vector with the Hessian of the soft cross-entropy, averaged exactly over any number of items."""
+"""Products of a vector with the Hessian of the soft cross-entropy, averaged exactly over any number
+of items.
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -12,16 +14,19 @@ Pair = tuple[Tensor, Tensor]  # inputs and annotator distributions
 
 
 class HessianProduct:
-    """`product(vector)`: the Hessian of the mean soft cross-entropy over all items, times a vector over all parameters.
+    """`product(vector)`: the Hessian of the mean soft cross-entropy over all items, times a vector
+    over all parameters.
 
-    `batches()` gives (inputs, targets) pairs in a fixed order, of any sizes. Sums over items are divided once by their number, so a ragged last
-    batch counts as its items do. Each batch is differentiated and freed before the next one: memory is bounded by the batch size. Where
-    there is one batch only, its gradient's graph is kept between products, which saves a third to a half of each. In a DDP run the batches
-    are this rank's share, and products are sums over ranks.
+    `batches()` gives (inputs, targets) pairs in a fixed order, of any sizes. Sums over items are
+    divided once by their number, so a ragged last batch counts as its items do. Each batch is
+    differentiated and freed before the next one: memory is bounded by the batch size. Where there
+    is one batch only, its gradient's graph is kept between products, which saves a third to a half
+    of each. In a DDP run the batches are this rank's share, and products are sums over ranks.
 
     >>> network = nn.Linear(2, 2, bias=False)
     >>> product = HessianProduct(network, lambda: [(torch.eye(2), torch.eye(2))])
-    >>> product(torch.ones(4)).abs().max().item() < 1e-6  # the softmax does not see a shift of all logits
+    >>> # the softmax does not see a shift of all logits
+    >>> product(torch.ones(4)).abs().max().item() < 1e-6
     True
     """
 

@@ -1,4 +1,6 @@
-"""Lanczos with full reorthogonalisation: a small tridiagonal matrix that knows the ends of a large symmetric one's spectrum."""
+"""Lanczos with full reorthogonalisation: a small tridiagonal matrix that knows the ends of a large
+symmetric one's spectrum.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +16,9 @@ ROOM = 16  # basis vectors for which memory is set aside at first; doubled when 
 
 
 class Ritz(NamedTuple):
-    """Approximate eigenvalues in rising order, with the norm of each one's residual: an eigenvalue lies within it."""
+    """Approximate eigenvalues in rising order, with the norm of each one's residual: an eigenvalue
+    lies within it.
+    """
 
     values: np.ndarray
     residuals: np.ndarray
@@ -22,9 +26,11 @@ class Ritz(NamedTuple):
 
     @property
     def errors(self) -> np.ndarray:
-        """What each value is off by, from its residual and its distance to its neighbours: min(r, r^2 / gap).
+        """What each value is off by, from its residual and its distance to its neighbours: min(r,
+        r^2 / gap).
 
-        It is far below r once a value stands apart (the Kato-Temple bound, with its neighbours' places estimated by the Ritz values).
+        It is far below r once a value stands apart (the Kato-Temple bound, with its neighbours'
+        places estimated by the Ritz values).
         """
         if len(self.values) == 1:
             return self.residuals
@@ -37,7 +43,9 @@ class Ritz(NamedTuple):
 
 @dataclass
 class Krylov:
-    """What Lanczos leaves: an orthonormal basis (rows) in which the matrix is tridiagonal, but for `rest` beyond its last row."""
+    """What Lanczos leaves: an orthonormal basis (rows) in which the matrix is tridiagonal, but for
+    `rest` beyond its last row.
+    """
 
     basis: Tensor  # [steps, size]
     diagonal: np.ndarray
@@ -52,12 +60,15 @@ class Krylov:
 def lanczos(
     product: Product, start: Tensor, steps: int, enough: Callable[[Ritz], bool] = lambda ritz: False
 ) -> Krylov:
-    """Up to `steps` products from a start vector; fewer when `enough` says so or when the matrix has no more to show.
+    """Up to `steps` products from a start vector; fewer when `enough` says so or when the matrix
+    has no more to show.
 
-    Every new vector is orthogonalised against all earlier ones, twice: without that, eigenvalues found early would appear again and again.
+    Every new vector is orthogonalised against all earlier ones, twice: without that, eigenvalues
+    found early would appear again and again.
 
     >>> matrix = torch.diag(torch.tensor([1.0, 2.0, 5.0], dtype=torch.float64))
-    >>> lanczos(lambda v: matrix @ v, torch.ones(3, dtype=torch.float64), steps=10).ritz().values.round(6).tolist()
+    >>> lanczos(lambda v: matrix @ v, torch.ones(3, dtype=torch.float64),
+    ...     steps=10).ritz().values.round(6).tolist()
     [1.0, 2.0, 5.0]
     """
     steps = min(steps, len(start))

@@ -1,4 +1,6 @@
-"""The density of a symmetric matrix's eigenvalues by stochastic Lanczos quadrature, and its picture."""
+"""The density of a symmetric matrix's eigenvalues by stochastic Lanczos quadrature, and its
+picture.
+"""
 
 from collections.abc import Sequence
 
@@ -10,10 +12,11 @@ from callbacks.uncertainty_figures import BLUE, GREY, ORANGE
 
 
 def quadrature(spaces: Sequence[Ritz]) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights (which sum to 1) of the eigenvalue distribution, from one Lanczos run per random start vector.
+    """Nodes and weights (which sum to 1) of the eigenvalue distribution, from one Lanczos run per
+    random start vector.
 
-    For any smooth f, `weights @ f(nodes)` estimates the mean of f over all eigenvalues; exactly for polynomials up to twice the steps less one,
-    averaged over start vectors.
+    For any smooth f, `weights @ f(nodes)` estimates the mean of f over all eigenvalues; exactly for
+    polynomials up to twice the steps less one, averaged over start vectors.
     """
     nodes = np.concatenate([ritz.values for ritz in spaces])
     return nodes, np.concatenate([ritz.weights for ritz in spaces]) / len(spaces)
@@ -30,7 +33,9 @@ def density(at: np.ndarray, nodes: np.ndarray, weights: np.ndarray, width: float
 
 
 def draw_density(axes: Axes, nodes: np.ndarray, weights: np.ndarray, label: str) -> None:
-    """Density on a logarithmic scale: the bulk near 0 and the few eigenvalues that stand apart from it."""
+    """Density on a logarithmic scale: the bulk near 0 and the few eigenvalues that stand apart from
+    it.
+    """
     low, high = nodes.min(), nodes.max()
     width = max(high - low, 1e-12) / 100
     at = np.linspace(low - 7 * width, high + 7 * width, 1000)
@@ -62,6 +67,7 @@ def draw_density(axes: Axes, nodes: np.ndarray, weights: np.ndarray, label: str)
         xlabel="eigenvalue of the Hessian",
         ylabel="density (share of eigenvalues per unit)",
     )
-    axes.minorticks_off()  # nobody reads them over so many powers of ten, and they are most of the time that drawing takes
+    # nobody reads them over so many powers of ten, and they are most of the time that drawing takes
+    axes.minorticks_off()
     axes.set_title(label, fontsize=9)
     axes.legend(loc="upper right", frameon=False, fontsize=8)

@@ -1,4 +1,6 @@
-"""The trace of a symmetric matrix from products with random vectors, each estimate with its standard error."""
+"""The trace of a symmetric matrix from products with random vectors, each estimate with its
+standard error.
+"""
 
 import math
 from collections.abc import Callable
@@ -24,11 +26,13 @@ class Trace:
 def hutchinson(
     product: Product, draw: Draw, tolerance: float, most: int = 200, krylov: Krylov | None = None
 ) -> Trace:
-    """The mean of vᵀHv over random signs v, until its standard error is `tolerance` of it or `most` vectors are used.
+    """The mean of vᵀHv over random signs v, until its standard error is `tolerance` of it or `most`
+    vectors are used.
 
-    With a Krylov space this is Hutch++ (Meyer et al. 2021) with the space that Lanczos has already paid for as its sketch: the trace within
-    the space is known exactly, and only what is orthogonal to it is sampled. A trained network's few large eigenvalues,
-    which make plain Hutchinson noisy, all lie in that space.
+    With a Krylov space this is Hutch++ (Meyer et al. 2021) with the space that Lanczos has already
+    paid for as its sketch: the trace within the space is known exactly, and only what is orthogonal
+    to it is sampled. A trained network's few large eigenvalues, which make plain Hutchinson noisy,
+    all lie in that space.
 
     >>> matrix = torch.diag(torch.arange(1.0, 5.0))
     >>> hutchinson(lambda v: matrix @ v, lambda n: torch.ones(4), tolerance=0.01).value
@@ -49,22 +53,22 @@ def hutchinson(
 
 
 def xtrace(product: Product, draw: Draw, size: int, tolerance: float, most: int = 200) -> Trace:
-    """XTrace (Epperly, Tropp and Webber 2024): every random vector serves the sketch of all others and is sampled against it.
+    """XTrace (Epperly, Tropp and Webber 2024): every random vector serves the sketch of all others
+    and is sampled against it.
 
-    Spends two products per vector, and grows the sketch until the standard error is `tolerance` of the trace or `most` products are used.
+    Spends two products per vector, and grows the sketch until the standard error is `tolerance` of
+    the trace or `most` products are used.
     """
     vectors, images, basis, of_basis = (torch.empty(0) for _ in range(4))
     trace = Trace(math.nan, math.inf, False)
     while not trace.converged and len(vectors) < min(most // 2, size):
-        count = min(
-            max(2 * FEWEST, 3 * len(vectors) // 2), most // 2, size
-        )  # fewer make no sketch that holds all large eigenvalues
+        # fewer make no sketch that holds all large eigenvalues
+        count = min(max(2 * FEWEST, 3 * len(vectors) // 2), most // 2, size)
         new = torch.stack([draw(number) for number in range(len(vectors), count)])
         vectors = torch.cat([vectors.to(new), new])
         images = torch.cat([images.to(new), torch.stack([product(vector) for vector in new])])
-        basis, upper = torch.linalg.qr(
-            images.T
-        )  # the first columns do not change when others are added
+        # the first columns do not change when others are added
+        basis, upper = torch.linalg.qr(images.T)
         of_basis = torch.cat(
             [
                 of_basis.to(new),
@@ -76,7 +80,9 @@ def xtrace(product: Product, draw: Draw, size: int, tolerance: float, most: int 
 
 
 def _leave_one_out(vectors: Tensor, basis: Tensor, upper: Tensor, of_basis: Tensor) -> Tensor:
-    """For each vector, Hutch++ with the sketch of all others: the basis without the direction that this vector alone has added."""
+    """For each vector, Hutch++ with the sketch of all others: the basis without the direction that
+    this vector alone has added.
+    """
     upper = upper.double()
     scale = upper.diagonal().abs()
     inner = (of_basis @ basis).double()  # QᵀHQ
@@ -89,9 +95,8 @@ def _leave_one_out(vectors: Tensor, basis: Tensor, upper: Tensor, of_basis: Tens
         upper.T, torch.eye(len(upper), dtype=torch.float64, device=upper.device), upper=False
     )
     own = own / own.norm(dim=0)
-    kept = within - own * (own * within).sum(
-        0
-    )  # the part of each vector that lies in the others' sketch
+    # the part of each vector that lies in the others' sketch
+    kept = within - own * (own * within).sum(0)
     sampled = (within * upper).sum(0) - 2 * (kept * upper).sum(0) + (kept * (inner @ kept)).sum(0)
     return inner.trace() - (own * (inner @ own)).sum(0) + sampled
 
@@ -101,7 +106,6 @@ def _mean_of(samples: Tensor, known: float, tolerance: float) -> Trace:
     if count < 2:
         return Trace(value, math.inf, False)
     error = float(samples.std()) / math.sqrt(count)
-    doubt = float(
-        stdtrit(count - 1, ndtr(1))
-    )  # Student's t: of few samples the standard error itself is not well known
+    # Student's t: of few samples the standard error itself is not well known
+    doubt = float(stdtrit(count - 1, ndtr(1)))
     return Trace(value, error, count >= FEWEST and doubt * error <= tolerance * abs(value))

@@ -1,1 +1,4 @@
-"""The mathematics behind `OODScores`: detectors, the pass that feeds them, and their picture. No Trainer is known here."""
+"""The mathematics behind `OODScores`: detectors, the pass that feeds them, and their picture.
+
+No Trainer is known here.
+"""

@@ -1,7 +1,10 @@
-"""Scores of how foreign an item looks to a classifier, from its logits or its penultimate features. A higher score means more OOD.
+"""Scores of how foreign an item looks to a classifier, from its logits or its penultimate features.
 
-The first four need logits only. KNN, Mahalanobis and ViM are fitted to the training items' features. ODIN needs the network itself, and gradients
-with respect to its inputs. Nothing here knows a dataset.
+A higher score means more OOD.
+
+The first four need logits only. KNN, Mahalanobis and ViM are fitted to the training items'
+features. ODIN needs the network itself, and gradients with respect to its inputs. Nothing here
+knows a dataset.
 """
 
 from collections.abc import Callable
@@ -15,11 +18,15 @@ from core.errors import InputError
 from metrics import per_item
 
 CHUNK = 2**22  # distances in memory at a time: 16 MB
-RIDGE = 1e-6  # added to the training features' scatter, so that features without any variance can be inverted; as in pytorch-ood
+# added to the training features' scatter, so that features without any variance can be inverted; as
+# in pytorch-ood
+RIDGE = 1e-6
 
 
 def msp(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    """Minus the largest predicted probability (Hendrycks and Gimpel 2017). In float64, because in float32 all confident items tie at -1.
+    """Minus the largest predicted probability (Hendrycks and Gimpel 2017).
+
+    In float64, because in float32 all confident items tie at -1.
 
     >>> msp(torch.tensor([[0.0, 0.0], [30.0, 0.0]])).tolist()
     [-0.5, -0.99999999999990...]
@@ -28,7 +35,9 @@ def msp(logits: Tensor, temperature: float = 1.0) -> Tensor:
 
 
 def energy(logits: Tensor) -> Tensor:
-    """Minus the log of the summed exponentials of the logits (Liu et al. 2020), at temperature 1."""
+    """Minus the log of the summed exponentials of the logits (Liu et al. 2020), at
+    temperature 1.
+    """
     return -logits.double().logsumexp(-1)
 
 
@@ -49,9 +58,11 @@ def margin(logits: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class KNN:
-    """Distance to the k-th nearest training item, between features of unit length (Sun et al. 2022).
+    """Distance to the k-th nearest training item, between features of unit length (Sun et al.
+    2022).
 
-    Distances are taken a chunk at a time in float32, which resolves them to about 1e-3 where they vanish and far better elsewhere.
+    Distances are taken a chunk at a time in float32, which resolves them to about 1e-3 where they
+    vanish and far better elsewhere.
     """
 
     known: Tensor  # the training features, of unit length
@@ -61,7 +72,8 @@ class KNN:
     def fit(cls, features: Tensor, k: int) -> "KNN":
         if not 1 <= k <= len(features):
             raise InputError(
-                f"OODScores's k is {k}; it must be from 1 to {len(features)}, the number of training items."
+                f"OODScores's k is {k}; it must be from 1 to {len(features)}, the number of "
+                "training items."
             )
         return cls(F.normalize(features), k)
 
@@ -72,7 +84,10 @@ class KNN:
 
 
 def _kth_largest(table: Tensor, k: int) -> Tensor:
-    """The k-th largest value of each row. On the CPU by numpy, in place: twice as fast as torch's topk for k = 50, five times for 200."""
+    """The k-th largest value of each row.
+
+    On the CPU by numpy, in place: twice as fast as torch's topk for k = 50, five times for 200.
+    """
     if table.device.type != "cpu":
         return table.topk(k).values[:, -1]
     place = table.shape[1] - k
@@ -82,7 +97,9 @@ def _kth_largest(table: Tensor, k: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Mahalanobis:
-    """Squared distance to the nearest class mean, in units of the covariance that all classes share (Lee et al. 2018; without its input step)."""
+    """Squared distance to the nearest class mean, in units of the covariance that all classes share
+    (Lee et al. 2018; without its input step).
+    """
 
     means: Tensor  # [classes, features], whitened
     whitening: Tensor  # [features, features]
@@ -107,7 +124,9 @@ class Mahalanobis:
 
 @dataclass(frozen=True)
 class ViM:
-    """Energy plus a virtual logit: the length of what the principal space of the training features leaves unexplained (Wang et al. 2022)."""
+    """Energy plus a virtual logit: the length of what the principal space of the training features
+    leaves unexplained (Wang et al. 2022).
+    """
 
     origin: Tensor  # the features at which the logits are as near to 0 as they can be
     residual: Tensor  # [features, features - principal], orthonormal
@@ -118,20 +137,21 @@ class ViM:
         """`principal` is the number of dimensions that count as explained."""
         if not 1 <= principal < features.shape[1]:
             raise InputError(
-                f"OODScores's principal is {principal}; it must be at least 1 and below {features.shape[1]}, the number of features."
+                f"OODScores's principal is {principal}; it must be at least 1 and below "
+                f"{features.shape[1]}, the number of features."
             )
         features, weight = features.double(), head.weight.detach().double()
         bias = weight.new_zeros(len(weight)) if head.bias is None else head.bias.detach().double()
         origin = -torch.linalg.pinv(weight) @ bias
         moved = features - origin
-        _, directions = torch.linalg.eigh(
-            moved.T @ moved / len(moved)
-        )  # in order of increasing variance
+        # in order of increasing variance
+        _, directions = torch.linalg.eigh(moved.T @ moved / len(moved))
         residual = directions[:, : features.shape[1] - principal]
         length = (moved @ residual).norm(dim=1).mean()
         if length < 1e-9 * moved.norm(dim=1).mean():
             raise InputError(
-                f"OODScores's principal is {principal}, which explains all training features and leaves ViM nothing; choose a smaller one."
+                f"OODScores's principal is {principal}, which explains all training features and "
+                "leaves ViM nothing; choose a smaller one."
             )
         return cls(origin, residual, logits.double().amax(1).mean() / length)
 
@@ -143,9 +163,11 @@ class ViM:
 
 @dataclass(frozen=True)
 class ODIN:
-    """Minus the largest probability at a high temperature, after a step of the inputs that makes the predicted class likelier (Liang et al. 2018).
+    """Minus the largest probability at a high temperature, after a step of the inputs that makes
+    the predicted class likelier (Liang et al. 2018).
 
-    >>> ODIN(temperature=1.0, eps=0.5)(lambda inputs: inputs, torch.tensor([[1.0, 0.0]]))  # the largest of softmax(1.5, -0.5)
+    >>> # the largest of softmax(1.5, -0.5)
+    >>> ODIN(temperature=1.0, eps=0.5)(lambda inputs: inputs, torch.tensor([[1.0, 0.0]]))
     tensor([-0.8808], dtype=torch.float64)
     """
 

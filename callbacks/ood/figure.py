@@ -22,7 +22,10 @@ LABELS = {  # of each score: its name, and what it measures
 
 
 def draw_scores(title: str, outside_name: str, scores: dict[str, tuple[Tensor, Tensor]]) -> Figure:
-    """One panel per score, from its values on (the data, the OOD set). Each distribution sums to 1, whatever its number of items."""
+    """One panel per score, from its values on (the data, the OOD set).
+
+    Each distribution sums to 1, whatever its number of items.
+    """
     columns = min(COLUMNS, len(scores))
     rows = -(-len(scores) // columns)
     figure = Figure(
@@ -33,7 +36,8 @@ def draw_scores(title: str, outside_name: str, scores: dict[str, tuple[Tensor, T
         name, axis = LABELS.get(score, (score, "score"))
         known, foreign = inside.numpy(), outside.numpy()
         edges = bin_edges(known, foreign, squares=score == "mahalanobis")
-        # what lies beyond the ends is counted in the outermost bins: a few far items would squeeze all others into one
+        # what lies beyond the ends is counted in the outermost bins: a few far items would squeeze
+        # all others into one
         shares = [
             np.histogram(values.clip(edges[0], edges[-1]), edges)[0] / len(values)
             for values in (known, foreign)
@@ -73,7 +77,9 @@ def draw_scores(title: str, outside_name: str, scores: dict[str, tuple[Tensor, T
 
 
 def bin_edges(known: np.ndarray, foreign: np.ndarray, squares: bool) -> np.ndarray:
-    """Bins over all but the outermost half per cent of either; squares that span two powers of ten are spaced by their logarithm."""
+    """Bins over all but the outermost half per cent of either; squares that span two powers of ten
+    are spaced by their logarithm.
+    """
     ends = np.quantile(known, [0.005, 0.995]), np.quantile(foreign, [0.005, 0.995])
     low, high = min(end[0] for end in ends), max(end[1] for end in ends)
     if high <= low:  # (almost) all are equal

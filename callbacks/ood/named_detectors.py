@@ -1,4 +1,6 @@
-"""Detectors of the pytorch-ood library, by the class that a config names, fed with the logits or features that are at hand anyway."""
+"""Detectors of the pytorch-ood library, by the class that a config names, fed with the logits or
+features that are at hand anyway.
+"""
 
 import inspect
 from copy import deepcopy
@@ -20,9 +22,11 @@ class NamedDetector:
 
     @classmethod
     def build(cls, entry: dict[str, Any], head: nn.Module) -> "NamedDetector":
-        """From `{class_path: pytorch_ood.detector.MaxLogit, init_args: {...}}`; lists among the arguments become tensors.
+        """From `{class_path: pytorch_ood.detector.MaxLogit, init_args: {...}}`; lists among the
+        arguments become tensors.
 
-        What a constructor asks of the last layer (`head`, or its weights `w` and biases `b`) is filled in.
+        What a constructor asks of the last layer (`head`, or its weights `w` and biases `b`) is
+        filled in.
         """
         kind = class_of(entry)
         head = deepcopy(head).cpu()  # a detector may change what it is given
@@ -80,12 +84,15 @@ class NamedDetector:
 
 
 def class_of(entry: dict[str, Any]) -> type:
-    """The class that an entry names, after a check that it scores logits or features: others would need passes of their own."""
+    """The class that an entry names, after a check that it scores logits or features: others would
+    need passes of their own.
+    """
     try:
         api = import_module("pytorch_ood.api")
     except ImportError as error:
         raise InputError(
-            'OODScores\'s detectors need pytorch-ood; install it with: pip install -e ".[ood]" -c constraints.txt'
+            'OODScores\'s detectors need pytorch-ood; install it with: pip install -e ".[ood]" -c '
+            "constraints.txt"
         ) from error
     path = str(entry.get("class_path", entry))
     module, _, name = path.rpartition(".")
@@ -93,12 +100,14 @@ def class_of(entry: dict[str, Any]) -> type:
         kind = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(
-            f"OODScores's detectors name {path}, which is not there; name a class like pytorch_ood.detector.MaxLogit."
+            f"OODScores's detectors name {path}, which is not there; name a class like "
+            "pytorch_ood.detector.MaxLogit."
         ) from error
     if not isinstance(kind, type) or not issubclass(
         kind, (api.LogitsDetector, api.FeaturesDetector)
     ):
         raise InputError(
-            f"OODScores's detectors name {path}, which takes neither logits nor penultimate features; only those that do can be named."
+            f"OODScores's detectors name {path}, which takes neither logits nor penultimate "
+            "features; only those that do can be named."
         )
     return kind

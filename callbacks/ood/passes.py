@@ -1,4 +1,6 @@
-"""One pass over a dataset, from which all OOD scores are made: logits, penultimate features and, where it is asked for, ODIN's score."""
+"""One pass over a dataset, from which all OOD scores are made: logits, penultimate features and,
+where it is asked for, ODIN's score.
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -31,7 +33,8 @@ def check_halves(network: nn.Module) -> None:
         getattr(network, "head", None), nn.Module
     ):
         raise InputError(
-            f"{type(network).__name__} does not name its penultimate layer; OOD scores need `features(inputs)` and a module `head`, as Network has them."
+            f"{type(network).__name__} does not name its penultimate layer; OOD scores need "
+            "`features(inputs)` and a module `head`, as Network has them."
         )
 
 
@@ -40,7 +43,10 @@ def one_pass(
     loader: Iterable[tuple[Tensor, Tensor]],
     odin: ODIN | None = None,
 ) -> Outputs:
-    """Run a classifier over the batches of a loader. ODIN takes its gradient from this very pass and adds one pass after its step."""
+    """Run a classifier over the batches of a loader.
+
+    ODIN takes its gradient from this very pass and adds one pass after its step.
+    """
     network, parts = classifier.network, []
     for inputs, index in loader:
         inputs = classifier.prepared(inputs.to(classifier.device)).detach()
@@ -57,17 +63,20 @@ def one_pass(
 
 
 def foreign_loader(stored: Tensor, data: VoteDataModule) -> TensorLoader:
-    """Batches of inputs from elsewhere, as `data.ood_inputs` gives them, prepared as the data are. In a DDP run, this rank's share."""
+    """Batches of inputs from elsewhere, as `data.ood_inputs` gives them, prepared as the data are.
+
+    In a DDP run, this rank's share.
+    """
     corpus = data.corpus
     assert corpus is not None
     if not isinstance(corpus.inputs, Tensor):
         raise InputError(
-            f"{type(data).__name__} reads its inputs one by one, so how to prepare other images like them is not known; OODScores needs data in memory."
+            f"{type(data).__name__} reads its inputs one by one, so how to prepare other images "
+            "like them is not known; OODScores needs data in memory."
         )
     order = BatchOrder(
         torch.arange(len(stored)), data.batch_size, data.seed, False, *rank_and_ranks()
     )
-    scale = (
-        corpus.scale if stored.is_floating_point() else 255
-    )  # images come as bytes, whatever the data are stored as
+    # images come as bytes, whatever the data are stored as
+    scale = corpus.scale if stored.is_floating_point() else 255
     return TensorLoader(Standardize(stored, corpus.mean, corpus.std, scale), order)

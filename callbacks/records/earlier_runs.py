@@ -1,8 +1,10 @@
-"""Runs of earlier versions, which recorded no end of training: they are finished by the evidence that they left, or not at all.
+"""Runs of earlier versions, which recorded no end of training: they are finished by the evidence
+that they left, or not at all.
 
-The evidence is `history.json` beside the `config.yaml` that it was trained with. It must hold every epoch of the plan, or as many as early stopping's rule asks for when it is
-applied to the history anew; and `last.ckpt`, which runs alone left and packs did not, must lie at the end of the last of them. What `max_time` or
-`max_steps` may have cut is not trusted: such a run is done again.
+The evidence is `history.json` beside the `config.yaml` that it was trained with. It must hold every
+epoch of the plan, or as many as early stopping's rule asks for when it is applied to the history
+anew; and `last.ckpt`, which runs alone left and packs did not, must lie at the end of the last of
+them. What `max_time` or `max_steps` may have cut is not trusted: such a run is done again.
 """
 
 import math
@@ -19,7 +21,9 @@ from lightning_modules.resuming import is_mid_epoch
 
 
 def training_by_evidence(folder: Path) -> TrainingRecord | None:
-    """How the training of a run without a record ended; None where its files do not prove that it did."""
+    """How the training of a run without a record ended; None where its files do not prove that it
+    did.
+    """
     failure = read_json(folder / "failed.json")
     history, trainer = read_json(folder / "history.json"), _trainer_options(folder / "config.yaml")
     rows = [row for row in history if isinstance(row, dict)] if isinstance(history, list) else []
@@ -98,7 +102,9 @@ def _stopped_early(rows: list[dict[str, float]], trainer: dict[str, Any]) -> boo
 
 
 def _ends_with(last: Path, epochs: int) -> bool:
-    """Whether the last checkpoint is of this many whole epochs; packs of earlier versions, which wrote a run only when it was complete, have none."""
+    """Whether the last checkpoint is of this many whole epochs; packs of earlier versions, which
+    wrote a run only when it was complete, have none.
+    """
     if not last.exists():
         return True
     try:

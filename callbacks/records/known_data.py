@@ -1,4 +1,6 @@
-"""A run knows its data: `fingerprint.json` in its directory says what it was trained on, and nothing else is ever mixed with it."""
+"""A run knows its data: `fingerprint.json` in its directory says what it was trained on, and
+nothing else is ever mixed with it.
+"""
 
 import json
 import re
@@ -14,11 +16,16 @@ from datamodules import VoteDataModule
 from datamodules.fingerprint import Fingerprint, difference, fingerprint
 
 FILE = "fingerprint.json"
-INSTEAD = "put the old one back, give the new data a name of its own (data.name), or delete {folder} to train it again"
+INSTEAD = (
+    "put the old one back, give the new data a name of its own (data.name), or delete "
+    "{folder} to train it again"
+)
 
 
 class KnownData(Callback):
-    """Writes the fingerprint when a run begins, and refuses to go on with, or to judge by, anything else."""
+    """Writes the fingerprint when a run begins, and refuses to go on with, or to judge by, anything
+    else.
+    """
 
     changes_training = False
 
@@ -34,10 +41,10 @@ class KnownData(Callback):
         """The datamodule is set up before its callbacks are."""
         know_data(
             self.folder,
-            trainer.datamodule,
+            trainer.datamodule,  # pyright: ignore[reportAttributeAccessIssue]
             self.options,
             write=stage == "fit" and trainer.is_global_zero,
-        )  # pyright: ignore[reportAttributeAccessIssue]
+        )
 
 
 def know_data(
@@ -47,7 +54,8 @@ def know_data(
     write: bool,
     now: Fingerprint | None = None,
 ) -> None:
-    """Refuse data, or defaults of options, that are not those that a run was trained on; of a run that begins, note them where `write` is set.
+    """Refuse data, or defaults of options, that are not those that a run was trained on; of a run
+    that begins, note them where `write` is set.
 
     `now` is the fingerprint of the data, where it is known already.
     """
@@ -63,12 +71,14 @@ def know_data(
         return
     if changed := difference(known["data"], now):
         raise InputError(
-            f"{folder.name} cannot be used with this data: {changed}; {INSTEAD.format(folder=folder)}."
+            f"{folder.name} cannot be used with this data: {changed}; "
+            f"{INSTEAD.format(folder=folder)}."
         )
     if other := _other_option(known["options"], json.loads(json.dumps(options, default=str))):
         name, before, after = other
         raise InputError(
-            f"{folder.name} was trained with {name} = {before}, and that is {after} by default now; set {name} to {before}, "
+            f"{folder.name} was trained with {name} = {before}, and that is {after} by default "
+            f"now; set {name} to {before}, "
             f"give the data a name of its own (data.name), or delete {folder} to train it again."
         )
 
@@ -81,7 +91,8 @@ def read_fingerprint(folder: Path) -> dict[str, Any] | None:
         return None
     if not _is_whole(content):
         raise InputError(
-            f"{path} cannot be read, so what this run was trained on is not known; delete {folder} to train it again."
+            f"{path} cannot be read, so what this run was trained on is not known; delete "
+            f"{folder} to train it again."
         )
     return content
 
@@ -100,7 +111,9 @@ def _is_whole(content: Any) -> bool:
 
 
 def _is_time(part: dict[str, Any]) -> bool:
-    """Whether the time of a file, where there is one, is that alone: a sentence may put it into a command to be typed."""
+    """Whether the time of a file, where there is one, is that alone: a sentence may put it into a
+    command to be typed.
+    """
     return "time" not in part or re.fullmatch(r"[\d:TZ-]{1,30}", str(part["time"])) is not None
 
 
@@ -114,7 +127,9 @@ def check_at_hand(folder: Path, now: Fingerprint) -> None:
 
 
 def _check_times(folder: Path, data: VoteDataModule) -> None:
-    """Of a run that noted nothing, as earlier versions did, files must at least be older than what they were trained to."""
+    """Of a run that noted nothing, as earlier versions did, files must at least be older than what
+    they were trained to.
+    """
     trained = next(
         (
             path
@@ -128,14 +143,16 @@ def _check_times(folder: Path, data: VoteDataModule) -> None:
     newer = [path for path in data.files() if path.stat().st_mtime > trained.stat().st_mtime]
     if newer:
         raise InputError(
-            f"{newer[0]} is newer than {trained}, which an earlier version trained without a note of its data; {INSTEAD.format(folder=folder)}."
+            f"{newer[0]} is newer than {trained}, which an earlier version trained without a note "
+            f"of its data; {INSTEAD.format(folder=folder)}."
         )
 
 
 def _other_option(before: Any, after: Any, name: str = "") -> tuple[str, Any, Any] | None:
     """The first option that both know of and that has another value now, with both values.
 
-    >>> _other_option({"data": {"init_args": {"padding": 4}}}, {"data": {"init_args": {"padding": 5, "flip": True}}})
+    >>> _other_option({"data": {"init_args": {"padding": 4}}},
+    ...     {"data": {"init_args": {"padding": 5, "flip": True}}})
     ('data.padding', 4, 5)
     """
     if isinstance(before, dict) and isinstance(after, dict):

@@ -1,4 +1,6 @@
-"""Whether a file's results are what a test writes: it may have been altered, and a report shows whatever they say."""
+"""Whether a file's results are what a test writes: it may have been altered, and a report shows
+whatever they say.
+"""
 
 from typing import Any
 
@@ -18,9 +20,11 @@ KINDS: dict[str, Any] = {  # of all that is read of results
 
 
 def are_results(content: dict[str, Any]) -> bool:
-    """Whether there are metrics, and everything is of its kind; a file of an earlier version may lack some of the rest. A metric that is not defined is null.
+    """Whether there are metrics, and everything is of its kind; a file of an earlier version may
+    lack some of the rest. A metric that is not defined is null.
 
-    >>> are_results({"metrics": {"accuracy": 0.9}}), are_results({"metrics": {"accuracy": 10**400}}), are_results({"versions": [1]})
+    >>> sound, too_large = {"metrics": {"accuracy": 0.9}}, {"metrics": {"accuracy": 10**400}}
+    >>> are_results(sound), are_results(too_large), are_results({"versions": [1]})
     (True, False, False)
     """
     return (

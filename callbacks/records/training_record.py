@@ -1,4 +1,6 @@
-"""How a training ended, as `training.json` in the run's directory: the last thing that `fit` writes. Without it a run is not finished."""
+"""How a training ended, as `training.json` in the run's directory: the last thing that `fit`
+writes. Without it a run is not finished.
+"""
 
 import json
 import math
@@ -74,9 +76,11 @@ def as_training(content: Any) -> TrainingRecord | None:
 
 
 def divergence(epochs: list[dict[str, float]]) -> str:
-    """Why a training has no result, in the words of a pack; empty where all its losses are finite numbers.
+    """Why a training has no result, in the words of a pack; empty where all its losses are finite
+    numbers.
 
-    >>> divergence([{"epoch": 0, "train/loss": 1.5, "val/loss": 1.2}, {"epoch": 1, "train/loss": float("nan"), "val/loss": 1.3}])
+    >>> divergence([{"epoch": 0, "train/loss": 1.5, "val/loss": 1.2},
+    ...     {"epoch": 1, "train/loss": float("nan"), "val/loss": 1.3}])
     'its loss was nan in epoch 1'
     """
     losses = (

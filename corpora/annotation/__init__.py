@@ -1,1 +1,3 @@
-"""What people said of each image: their judgements, raw or simulated, and the labels that these become."""
+"""What people said of each image: their judgements, raw or simulated, and the labels that these
+become.
+"""

@@ -1,7 +1,9 @@
-"""From raw yes/no/unsure judgements to what is known of each image: soft labels, majority, and how unsure people were.
+"""From raw yes/no/unsure judgements to what is known of each image: soft labels, majority, and how
+unsure people were.
 
-Every annotator's answers become a distribution over eleven labels, the ten digits and "NaN" for who rejects them all; an image's soft label is
-the mean over its annotators. Equally weighted, an unsure counts as much as a yes; uncertainty weighted, half as much.
+Every annotator's answers become a distribution over eleven labels, the ten digits and "NaN" for who
+rejects them all; an image's soft label is the mean over its annotators. Equally weighted, an unsure
+counts as much as a yes; uncertainty weighted, half as much.
 
 >>> answers = np.array([[YES, UNSURE, NO, NO, NO, NO, NO, NO, NO, NO]])
 >>> annotator_labels(answers, unsure=1.0)[0, :2].tolist()
@@ -37,9 +39,8 @@ class Aggregate:
     equal: np.ndarray  # soft labels [N, 11], unsure counts 1
     uncertainty: np.ndarray  # soft labels [N, 11], unsure counts 1/2
     majority: np.ndarray  # class [N]
-    mean_uncertainty: (
-        np.ndarray
-    )  # share of the ten digits that an annotator is unsure about, mean over annotators, [N]
+    # share of the ten digits that an annotator is unsure about, mean over annotators, [N]
+    mean_uncertainty: np.ndarray
     unsure_proportion: np.ndarray  # share of annotators who are unsure about any digit, [N]
     annotations: np.ndarray  # how many there are, [N]
     milliseconds: np.ndarray  # mean over the annotations that have a time, [N]; NaN where none has
@@ -57,9 +58,8 @@ def aggregate(judgements: Judgements) -> Aggregate:
         equal=soft_labels(judgements, unsure=1.0),
         uncertainty=uncertainty,
         majority=majority(uncertainty),
-        mean_uncertainty=image_means(
-            unsure.mean(1), judgements
-        ),  # of ten digits: nobody can be unsure about the eleventh label
+        # of ten digits: nobody can be unsure about the eleventh label
+        mean_uncertainty=image_means(unsure.mean(1), judgements),
         unsure_proportion=image_means(unsure.any(1), judgements),
         annotations=np.bincount(judgements.image, minlength=len(judgements.images)),
         milliseconds=_mean_times(judgements),
@@ -67,14 +67,16 @@ def aggregate(judgements: Judgements) -> Aggregate:
 
 
 def annotator_labels(answers: np.ndarray, unsure: float) -> np.ndarray:
-    """Each annotator's distribution [P, 11] from answers [P, 10]; an unsure weighs `unsure` and a yes 1.
+    """Each annotator's distribution [P, 11] from answers [P, 10]; an unsure weighs `unsure` and a
+    yes 1.
 
     >>> annotator_labels(np.full((1, 10), NO), unsure=1.0)[0].tolist()
     [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     """
     if not 0 < unsure <= 1:
         raise InputError(
-            f"the weight of an unsure is {unsure}; it must be above 0 and at most 1, the weight of a yes."
+            f"the weight of an unsure is {unsure}; it must be above 0 and at most 1, the weight "
+            "of a yes."
         )
     weight = np.zeros((len(answers), DIGITS + 1))
     weight[:, :DIGITS] = (answers == YES) + unsure * (answers == UNSURE)
@@ -96,7 +98,8 @@ def image_means(values: np.ndarray, judgements: Judgements) -> np.ndarray:
 
 
 def majority(labels: np.ndarray) -> np.ndarray:
-    """The likeliest class of each soft label; of those that differ by rounding alone, the one with the lowest number.
+    """The likeliest class of each soft label; of those that differ by rounding alone, the one with
+    the lowest number.
 
     >>> majority(np.array([[1 / 3, 0.1 + 0.2 + 1 / 30, 1 / 3]])).tolist()
     [0]
@@ -113,10 +116,12 @@ def annotations_per_image(judgements: Judgements) -> dict[int, int]:
 
 
 def correlations(result: Aggregate, method: str = "pearson") -> np.ndarray:
-    """How response time, both uncertainties and both entropies go together over images: a matrix [5, 5] in the order of `CORRELATED`.
+    """How response time, both uncertainties and both entropies go together over images: a matrix
+    [5, 5] in the order of `CORRELATED`.
 
-    Images without a time are left out where others have one. NaN stands for what cannot be known: of a time that is never given, or of a
-    quantity that is the same for every image. The paper does not say which correlation its table shows: pearson or spearman.
+    Images without a time are left out where others have one. NaN stands for what cannot be known:
+    of a time that is never given, or of a quantity that is the same for every image. The paper does
+    not say which correlation its table shows: pearson or spearman.
     """
     if method not in ("pearson", "spearman"):
         raise InputError(f"the correlation is {method}; it must be pearson or spearman.")

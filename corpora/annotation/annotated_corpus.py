@@ -1,4 +1,6 @@
-"""Raw judgements and the images that they are of, to one parquet file in the columns of soft-digits."""
+"""Raw judgements and the images that they are of, to one parquet file in the columns of
+soft-digits.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,11 +28,14 @@ COLUMNS = ("image", "images", "original_labels", "split", "source")
 def annotate(
     raw: Path, items: Path, out: Path, models: Sequence[str] = (), seed: int = 0
 ) -> list[str]:
-    """Write `out`, which SoftDigits reads as `data.published`, and return what the judgements came to, in a few lines.
+    """Write `out`, which SoftDigits reads as `data.published`, and return what the judgements came
+    to, in a few lines.
 
     Args:
-        raw: The judgements (`read_judgements` says in which columns); who failed an attention check is left out.
-        items: A parquet file with the id that judgements call an image by (image), the picture (images), original_labels, split and source.
+        raw: The judgements (`read_judgements` says in which columns); who failed an attention check
+            is left out.
+        items: A parquet file with the id that judgements call an image by (image), the picture
+            (images), original_labels, split and source.
         models: dawid_skene, mace or both, for further labels by crowd-kit.
         seed: Of these models.
     """
@@ -79,6 +84,7 @@ def _rows_of(judgements: Judgements, names: list[str], raw: Path, items: Path) -
     absent = judgements.images[ids[place] != judgements.images]
     if len(absent):
         raise InputError(
-            f"{raw} judges the image {absent[0]}, which {items} does not have; every judged image must be there."
+            f"{raw} judges the image {absent[0]}, which {items} does not have; every judged image "
+            "must be there."
         )
     return first[place]

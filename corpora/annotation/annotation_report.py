@@ -1,4 +1,6 @@
-"""What people's judgements came to, in a few lines: who was left out, how often images were judged, and what goes together with doubt."""
+"""What people's judgements came to, in a few lines: who was left out, how often images were judged,
+and what goes together with doubt.
+"""
 
 import numpy as np
 
@@ -12,17 +14,22 @@ from corpora.annotation.judgements import Judgements
 
 
 def annotation_lines(raw: Judgements, kept: Judgements, result: Aggregate) -> list[str]:
-    """Of the judgements as they came, those of attentive annotators, and what follows from these."""
+    """Of the judgements as they came, those of attentive annotators, and what follows from
+    these.
+    """
     failed = len(raw.inattentive)
     unanimous = (result.uncertainty.max(1) == 1).mean()
     histogram = ", ".join(
         f"{images:,} x {number}" for number, images in annotations_per_image(kept).items()
     )
     return [
-        f"{len(result):,} images, {len(kept):,} annotations by {len(kept.annotators):,} annotators; {failed:,} failed an attention check and are left out",
+        f"{len(result):,} images, {len(kept):,} annotations by {len(kept.annotators):,} "
+        f"annotators; {failed:,} failed an attention check and are left out",
         f"images x annotations: {histogram}",
-        f"unanimous (NoHLV): {unanimous:.1%}; no digit (NaN) by majority: {(result.majority == result.uncertainty.shape[1] - 1).mean():.1%}",
-        f"mean uncertainty: {result.mean_uncertainty.mean():.3f}; unsure proportion: {result.unsure_proportion.mean():.3f}",
+        f"unanimous (NoHLV): {unanimous:.1%}; no digit (NaN) by majority: "
+        f"{(result.majority == result.uncertainty.shape[1] - 1).mean():.1%}",
+        f"mean uncertainty: {result.mean_uncertainty.mean():.3f}; unsure proportion: "
+        f"{result.unsure_proportion.mean():.3f}",
         "Pearson correlations over images of "
         + ", ".join(f"({place}) {name}" for place, name in enumerate(CORRELATED, 1))
         + ":",

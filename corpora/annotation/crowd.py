@@ -1,4 +1,7 @@
-"""A simulated crowd of yes/no/unsure annotators. Whatever is trained on its votes must be reported as simulated."""
+"""A simulated crowd of yes/no/unsure annotators.
+
+Whatever is trained on its votes must be reported as simulated.
+"""
 
 from dataclasses import dataclass
 
@@ -13,10 +16,13 @@ BLOCK = 4096  # images compared at once with all examples, for memory's sake
 
 @dataclass(frozen=True)
 class YesNoUnsureCrowd:
-    """Annotators who say yes, no or unsure to every class. A yes counts as two votes and an unsure as one.
+    """Annotators who say yes, no or unsure to every class.
 
-    Each sees the same evidence through noise of its own: a class that holds most of its belief gets a yes, one that holds some an unsure.
-    Who would reject every class is unsure about the likeliest, so that each annotator casts at least one vote.
+    A yes counts as two votes and an unsure as one.
+
+    Each sees the same evidence through noise of its own: a class that holds most of its belief gets
+    a yes, one that holds some an unsure. Who would reject every class is unsure about the
+    likeliest, so that each annotator casts at least one vote.
 
     >>> YesNoUnsureCrowd(annotators=5).judge(np.array([[9.0, 0.0, 0.0]]), seed=0).tolist()
     [[10, 0, 0]]
@@ -42,9 +48,12 @@ class YesNoUnsureCrowd:
         return votes.sum(1)
 
     def answers(self, evidence: np.ndarray, seed: int) -> np.ndarray:
-        """What each annotator says to each class, [N, annotators, K]: 0 no, 1 unsure, 2 yes. Here who rejects every class just says no to all.
+        """What each annotator says to each class, [N, annotators, K]: 0 no, 1 unsure, 2 yes.
 
-        >>> YesNoUnsureCrowd(annotators=1, noise=0).answers(np.log([[0.6, 0.3, 0.1]]), seed=0).tolist()
+        Here who rejects every class just says no to all.
+
+        >>> YesNoUnsureCrowd(annotators=1, noise=0).answers(np.log([[0.6, 0.3, 0.1]]),
+        ...     seed=0).tolist()
         [[[2, 1, 0]]]
         """
         return self._answers(self._belief(evidence, seed))
@@ -68,9 +77,11 @@ def class_evidence(
     neighbours: int = 3,
     sharpness: float = 8.0,
 ) -> np.ndarray:
-    """How much each image looks like each class: the nearness of its nearest known examples of that class, [N, K].
+    """How much each image looks like each class: the nearness of its nearest known examples of that
+    class, [N, K].
 
-    `own[i]` are the known examples that image i was made of; they are not compared with. Sharpness sets how quickly evidence falls with distance.
+    `own[i]` are the known examples that image i was made of; they are not compared with. Sharpness
+    sets how quickly evidence falls with distance.
     """
     nearest, closest = [], []
     for start in range(0, len(images), BLOCK):

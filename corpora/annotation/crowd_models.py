@@ -1,4 +1,7 @@
-"""Dawid-Skene and MACE, models of whom to trust, as further ways to soft labels. They come from crowd-kit, the extra `crowd`."""
+"""Dawid-Skene and MACE, models of whom to trust, as further ways to soft labels.
+
+They come from crowd-kit, the extra `crowd`.
+"""
 
 from importlib import import_module
 from typing import Any
@@ -23,7 +26,8 @@ def crowd_labels(judgements: Judgements, model: str, seed: int) -> np.ndarray:
         aggregation: Any = import_module("crowdkit.aggregation")
     except ModuleNotFoundError as error:
         raise InputError(
-            f'{model} labels need crowd-kit; install it with pip install -e ".[crowd]" -c constraints.txt.'
+            f'{model} labels need crowd-kit; install it with pip install -e ".[crowd]" -c '
+            "constraints.txt."
         ) from error
     import pandas as pd  # crowd-kit's own tables
 
@@ -41,7 +45,8 @@ def crowd_labels(judgements: Judgements, model: str, seed: int) -> np.ndarray:
 
 
 def single_labels(answers: np.ndarray, seed: int) -> np.ndarray:
-    """One label per annotation, as these models want it: a yes before an unsure, of several alike one by chance, NaN where all is no.
+    """One label per annotation, as these models want it: a yes before an unsure, of several alike
+    one by chance, NaN where all is no.
 
     >>> single_labels(np.array([[1, 0, 2, 0, 0, 0, 0, 0, 0, 0], [0] * 10]), seed=0).tolist()
     [2, 10]

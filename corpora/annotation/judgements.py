@@ -1,4 +1,7 @@
-"""Raw judgements: who said yes, no or unsure to each digit of which image. Read from a long table, checked once, kept as arrays."""
+"""Raw judgements: who said yes, no or unsure to each digit of which image.
+
+Read from a long table, checked once, kept as arrays.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +16,8 @@ from datamodules.io.tables import read_table, refuse
 DIGITS = 10  # that annotators are asked about
 NO, UNSURE, YES = 0, 1, 2
 ANSWERS = {"no": NO, "unsure": UNSURE, "yes": YES}
-LABELS = {
-    form: digit for digit in range(DIGITS) for form in (str(digit), f"{digit}.0")
-}  # tables may have turned numbers into fractions
+# tables may have turned numbers into fractions
+LABELS = {form: digit for digit in range(DIGITS) for form in (str(digit), f"{digit}.0")}
 ABSENT: dict[str, int] = {"": -1, "nan": -1, "none": -1}
 COLUMNS = ("annotator", "image", "label", "answer")
 OPTIONAL = ("milliseconds", "check")
@@ -47,7 +49,8 @@ class Judgements:
     def inattentive(self) -> np.ndarray:
         """The row numbers in `annotators` of those who failed an attention check.
 
-        Who says yes to the digit that a check shows, and to no other, has passed it; the paper does not state what it counted as failing.
+        Who says yes to the digit that a check shows, and to no other, has passed it; the paper does
+        not state what it counted as failing.
         """
         checks = np.flatnonzero(self.check >= 0)
         wanted = (np.arange(DIGITS) == self.check[checks, None]) * YES
@@ -56,34 +59,43 @@ class Judgements:
         )
 
     def attentive(self) -> "Judgements":
-        """Without the annotators who failed an attention check, and without the checks themselves."""
+        """Without the annotators who failed an attention check, and without the checks
+        themselves.
+        """
         kept = (self.check < 0) & ~np.isin(self.annotator, self.inattentive)
         if not kept.any():
             raise InputError(
-                "no annotation is left without the attention checks and those who failed one; some must have passed them all."
+                "no annotation is left without the attention checks and those who failed one; "
+                "some must have passed them all."
             )
         return self.take(np.flatnonzero(kept))
 
 
 def read_judgements(path: Path) -> Judgements:
-    """A .csv, .parquet or .jsonl file with one row per (annotator, image, class); failed attention checks are still in it.
+    """A .csv, .parquet or .jsonl file with one row per (annotator, image, class); failed attention
+    checks are still in it.
 
-    Its columns are annotator, image, label (0 to 9) and answer (yes, no or unsure). It may have milliseconds, the time that the annotator took
-    for the image, and check, the digit that an attention check shows (empty for ordinary images); both are the same in the image's ten rows.
+    Its columns are annotator, image, label (0 to 9) and answer (yes, no or unsure). It may have
+    milliseconds, the time that the annotator took for the image, and check, the digit that an
+    attention check shows (empty for ordinary images); both are the same in the image's ten rows.
     """
     return judgements_from_rows(read_table(path, COLUMNS, OPTIONAL), path)
 
 
 def judgements_from_rows(table: Mapping[str, Sequence[Any]], source: Path) -> Judgements:
-    """Columns of equal length as one `Judgements`; `source` names them in errors. The order of the rows does not matter.
+    """Columns of equal length as one `Judgements`; `source` names them in errors.
 
-    >>> rows = {"annotator": ["ann"] * 10, "image": [7] * 10, "label": range(10), "answer": ["yes"] + ["no"] * 9}
+    The order of the rows does not matter.
+
+    >>> rows = {"annotator": ["ann"] * 10, "image": [7] * 10, "label": range(10),
+    ...     "answer": ["yes"] + ["no"] * 9}
     >>> judgements_from_rows(rows, Path("raw.csv")).answers.tolist()
     [[2, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
     """
     if not len(table["answer"]):
         raise InputError(
-            f"{source} has no rows; it must have one for each class of every image that somebody judged."
+            f"{source} has no rows; it must have one for each class of every image that somebody "
+            "judged."
         )
     words = {column: _words(table[column]) for column in (*COLUMNS, *OPTIONAL) if column in table}
     for column in ("annotator", "image"):
@@ -114,7 +126,8 @@ def judgements_from_rows(table: Mapping[str, Sequence[Any]], source: Path) -> Ju
     if len(missing):
         row, digit = missing[0]
         raise InputError(
-            f"{source} has no answer of annotator {annotators[annotator[row]]} on class {digit} of image {images[image[row]]}; "
+            f"{source} has no answer of annotator {annotators[annotator[row]]} on class {digit} "
+            f"of image {images[image[row]]}; "
             "whoever judges an image must answer to all ten classes."
         )
     millis = _once(_times(words, source), whose, len(annotations), source, "milliseconds")
@@ -133,9 +146,8 @@ def judgements_from_rows(table: Mapping[str, Sequence[Any]], source: Path) -> Ju
     )
 
 
-Words = tuple[
-    np.ndarray, np.ndarray
-]  # the different words of a column, and which of them each row has
+# the different words of a column, and which of them each row has
+Words = tuple[np.ndarray, np.ndarray]
 
 
 def _words(values: Sequence[Any]) -> Words:

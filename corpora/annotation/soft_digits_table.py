@@ -1,4 +1,6 @@
-"""The soft-digits dataset by its published columns: read from a parquet file or the hub, checked, and written in the same form."""
+"""The soft-digits dataset by its published columns: read from a parquet file or the hub, checked,
+and written in the same form.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,10 +27,11 @@ PUBLISHED = {
     "equal": "soft_label_yes_unc_equal",
     "uncertainty": "soft_label",
 }
+# not published: made here by `crowd_models`
 INFERRED = {
     "dawid_skene": "soft_label_dawid_skene",
     "mace": "soft_label_mace",
-}  # not published: made here by `crowd_models`
+}
 LABELS = PUBLISHED | INFERRED
 COLUMNS = ("images", *PUBLISHED.values(), "human_uncert_mean", "pct_ann_unsure", "split", "source")
 OPTIONAL = (*INFERRED.values(), "simulated")
@@ -64,12 +67,14 @@ class SoftDigitsTable:
 def read_soft_digits(where: str) -> SoftDigitsTable:
     """The dataset from a parquet file, a folder of them, or the hub by its id.
 
-    A column `simulated`, which files written here have, says whether its annotators are a simulation.
+    A column `simulated`, which files written here have, says whether its annotators are a
+    simulation.
     """
     path = Path(where)
     if not path.exists() and (path.suffix == ".parquet" or where.count("/") != 1):
         raise InputError(
-            f"there is no {where}; give a parquet file, a folder of them, or the id of a dataset on the hub (owner/name)."
+            f"there is no {where}; give a parquet file, a folder of them, or the id of a dataset "
+            "on the hub (owner/name)."
         )
     table = (
         read_table(path, COLUMNS, OPTIONAL)
@@ -92,7 +97,9 @@ def read_soft_digits(where: str) -> SoftDigitsTable:
 
 
 def write_soft_digits(path: Path, table: SoftDigitsTable) -> None:
-    """A parquet file in the published columns, that `read_soft_digits` and anyone who knows the published dataset can read."""
+    """A parquet file in the published columns, that `read_soft_digits` and anyone who knows the
+    published dataset can read.
+    """
     from datasets import Dataset, Features, List, Value
     from datasets import Image as ImageFeature
 
@@ -128,7 +135,8 @@ def write_soft_digits(path: Path, table: SoftDigitsTable) -> None:
 
 
 def label_table(values: Sequence[Any] | np.ndarray, source: str) -> VoteTable:
-    """Labels over eleven classes, from classes by number or from distributions over ten digits or all eleven labels.
+    """Labels over eleven classes, from classes by number or from distributions over ten digits or
+    all eleven labels.
 
     >>> label_table([3, 10], "some.parquet").majority.tolist()
     [3, 10]
@@ -139,7 +147,8 @@ def label_table(values: Sequence[Any] | np.ndarray, source: str) -> VoteTable:
         table = np.array(values, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"{source} has labels of different lengths or no numbers; all must have one number for each class."
+            f"{source} has labels of different lengths or no numbers; all must have one number "
+            "for each class."
         ) from None
     classes = len(CLASS_NAMES)
     if table.ndim == 1:
@@ -153,7 +162,8 @@ def label_table(values: Sequence[Any] | np.ndarray, source: str) -> VoteTable:
         table = np.eye(classes)[table.astype(int)]
     if table.ndim != 2 or table.shape[1] not in (DIGITS, classes):
         raise InputError(
-            f"{source} has labels of {table.shape[-1]} numbers; they need one for each of {DIGITS} digits, and may have one for NaN."
+            f"{source} has labels of {table.shape[-1]} numbers; they need one for each of "
+            f"{DIGITS} digits, and may have one for NaN."
         )
     return VoteTable.from_probs(
         np.pad(table, ((0, 0), (0, classes - table.shape[1]))), source=source
@@ -194,7 +204,8 @@ def _grey(image: Any, row: int, source: Path) -> np.ndarray:
         ) from None
     if not np.isin(values, np.arange(256)).all():
         raise InputError(
-            f"{source} has other values than grey ones in the image of row {row}; they must be whole numbers from 0 to 255."
+            f"{source} has other values than grey ones in the image of row {row}; they must be "
+            "whole numbers from 0 to 255."
         )
     return values.astype(np.uint8)
 

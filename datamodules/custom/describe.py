@@ -1,4 +1,6 @@
-"""What was understood of a dataset's votes, before anything is trained on them: the lines that `python cli.py describe` prints."""
+"""What was understood of a dataset's votes, before anything is trained on them: the lines that
+`python cli.py describe` prints.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -52,7 +54,8 @@ def describe(data: VoteDataModule) -> Iterator[str]:
     )
     yield _line(
         "entropy",
-        f"mean {votes.normalized_entropy.mean():.3f} of an even spread; {votes.unanimous.mean():.1%} of items are unanimous",
+        f"mean {votes.normalized_entropy.mean():.3f} of an even spread; "
+        f"{votes.unanimous.mean():.1%} of items are unanimous",
     )
     edges = np.linspace(0, 1, 11)
     heights, _ = np.histogram(votes.normalized_entropy.clip(0, 1), edges)
@@ -107,7 +110,10 @@ def _agreement(summary: DatasetSummary) -> str:
         return "not known, there are only probabilities"
     alpha = krippendorff_alpha(summary.votes.counts)
     if np.isnan(alpha):
-        return "Krippendorff's alpha is not defined: no item has two votes, or all votes name one class"
+        return (
+            "Krippendorff's alpha is not defined: no item has two votes, or all votes name one "
+            "class"
+        )
     return f"Krippendorff's alpha {alpha:.3f} (nominal; 1 is perfect, 0 is chance)"
 
 
@@ -149,16 +155,25 @@ def _of_annotators(summary: DatasetSummary, names: Sequence[str]) -> Iterator[st
     constant = one_label_only(records, _shares(summary.votes.counts))
     yield _line(
         "suspicious",
-        f"{len(np.union1d(below, constant))} of {(records.compared >= FEWEST).sum():,} annotators with {FEWEST} or more votes beside others'",
+        f"{len(np.union1d(below, constant))} of {(records.compared >= FEWEST).sum():,} "
+        f"annotators with {FEWEST} or more votes beside others'",
     )
-    yield f"  rule 1: agrees with others' votes more than {FAR:g} standard deviations less than the median annotator ({median:.3f}, spread {spread:.3f})"
+    yield (
+        f"  rule 1: agrees with others' votes more than {FAR:g} standard deviations less than "
+        f"the median annotator ({median:.3f}, spread {spread:.3f})"
+    )
     yield from (
-        f"    {printed(annotator_probs[who])}: {records.agreement[who]:.3f} over {records.compared[who]:,} votes"
+        f"    {printed(annotator_probs[who])}: {records.agreement[who]:.3f} over "
+        f"{records.compared[who]:,} votes"
         for who in below[:MOST_CLASSES].tolist()
     )
-    yield f"  rule 2: always gave one label in {FEWEST} or more votes, the chance of which is below {RARE:g} at that label's share"
+    yield (
+        f"  rule 2: always gave one label in {FEWEST} or more votes, the chance of which is "
+        f"below {RARE:g} at that label's share"
+    )
     yield from (
-        f"    {printed(annotator_probs[who])}: {names[int(records.favourite[who])]} in all of {records.votes[who]:,} votes"
+        f"    {printed(annotator_probs[who])}: {names[int(records.favourite[who])]} in all of "
+        f"{records.votes[who]:,} votes"
         for who in constant[:MOST_CLASSES].tolist()
     )
     if max(len(below), len(constant)) > MOST_CLASSES:
@@ -202,7 +217,11 @@ def _id(summary: DatasetSummary, row: Any) -> str:
 
 
 def _named(ids: Any, consequence: str) -> str:
-    return f"{len(ids):,} items ({name_some([printed(name) for name in ids[:4].to_pylist()], len(ids))}); {consequence}"
+    return (
+        f"{len(ids):,} items "
+        f"({name_some([printed(name) for name in ids[:4].to_pylist()], len(ids))}); "
+        f"{consequence}"
+    )
 
 
 def _line(name: str, message: str) -> str:

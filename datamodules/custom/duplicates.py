@@ -1,4 +1,6 @@
-"""Items that are equal: of texts by themselves, of numbers by a digest of each row, so that a file larger than memory is read once and not held."""
+"""Items that are equal: of texts by themselves, of numbers by a digest of each row, so that a file
+larger than memory is read once and not held.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +17,8 @@ AT_ONCE = 4096  # rows
 
 
 def first_equal(items: Any) -> np.ndarray | None:
-    """For every item the first one that is equal to it, which is itself where it is no duplicate; None for items that cannot be looked at by rows.
+    """For every item the first one that is equal to it, which is itself where it is no duplicate;
+    None for items that cannot be looked at by rows.
 
     >>> first_equal(["a", "b", "a", "a"])
     array([0, 1, 0, 0])
@@ -56,7 +59,9 @@ def _take(items: Tensor | MemmapInputs, rows: Tensor) -> Tensor:
 
 
 def _digests(block: Tensor) -> np.ndarray:
-    """A sum of each row's words with random weights, modulo 2**64: equal rows have equal sums, and others hardly ever."""
+    """A sum of each row's words with random weights, modulo 2**64: equal rows have equal sums, and
+    others hardly ever.
+    """
     rows = block.flatten(1).contiguous().cpu().numpy()
     row_bytes = rows.itemsize * rows.shape[1]
     word = next(

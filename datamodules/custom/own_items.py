@@ -1,4 +1,6 @@
-"""Items of the user's own: their ids, and what is known of each, from a file with one row per item or from the votes themselves."""
+"""Items of the user's own: their ids, and what is known of each, from a file with one row per item
+or from the votes themselves.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +73,9 @@ def listed_items(table: pa.Table, item: str, source: Path | str) -> Items:
 def items_of_votes(
     columns: dict[str, Encoded], item: str, beside: list[str], source: Path | str
 ) -> Items:
-    """Items in the order of their ids, from rows that are votes: what rows of one item say about it must be the same."""
+    """Items in the order of their ids, from rows that are votes: what rows of one item say about it
+    must be the same.
+    """
     values, codes = columns[item]
     first = np.empty(len(values), np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal places, the last one assigned stays
@@ -91,7 +95,9 @@ def items_of_votes(
 
 
 def read_images(paths: list[str], folder: Path, side: int) -> Tensor:
-    """Images as bytes [N, 3, side, side]: whole, in colour, resized by cubic interpolation as embedders do. Paths are below `folder`, or absolute."""
+    """Images as bytes [N, 3, side, side]: whole, in colour, resized by cubic interpolation as
+    embedders do. Paths are below `folder`, or absolute.
+    """
     images = torch.empty(len(paths), 3, side, side, dtype=torch.uint8)
     for row, path in enumerate(
         paths

@@ -1,4 +1,6 @@
-"""Votes of the user's own, in the three forms that such tables come in: a row per vote, counts per class, or probabilities."""
+"""Votes of the user's own, in the three forms that such tables come in: a row per vote, counts per
+class, or probabilities.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +41,10 @@ def read_single_votes(
     classes: Sequence[str],
     source: Path | str,
 ) -> OwnTable:
-    """One row per vote. Classes are those given, or those that occur: numbers by size, else texts in their order."""
+    """One row per vote.
+
+    Classes are those given, or those that occur: numbers by size, else texts in their order.
+    """
     values, codes = columns[label]
     names = tuple(classes) or tuple(_in_order(values))
     _check_classes(names, source)
@@ -87,7 +92,9 @@ def read_shares(
     classes: Sequence[str],
     source: Path | str,
 ) -> OwnTable:
-    """One row per item, with counts or probabilities: a column for each class, or one column of lists."""
+    """One row per item, with counts or probabilities: a column for each class, or one column of
+    lists.
+    """
     result = listed_items(table, item, source)
     values = numbers(table, columns, source)
     names = tuple(classes) or (
@@ -96,7 +103,8 @@ def read_shares(
     _check_classes(names, source)
     if len(names) != values.shape[1]:
         raise InputError(
-            f"{source} has {values.shape[1]} numbers per item, but data.classes names {len(names)} classes; they must be as many."
+            f"{source} has {values.shape[1]} numbers per item, but data.classes names "
+            f"{len(names)} classes; they must be as many."
         )
     place = (
         np.arange(len(items))
@@ -123,7 +131,8 @@ def _places(ids: pa.Array, items: Items, source: Path | str) -> np.ndarray:
     if place.null_count:
         unknown = texts(ids).filter(place.is_null())
         raise InputError(
-            f"{source} has votes on items that {items.source} does not have: {name_some(unknown[:4].to_pylist(), len(unknown))}."
+            f"{source} has votes on items that {items.source} does not have: "
+            f"{name_some(unknown[:4].to_pylist(), len(unknown))}."
         )
     return place.to_numpy()
 
@@ -139,16 +148,19 @@ def _in_order(values: pa.Array) -> list[str]:
 def _check_classes(names: Sequence[str], source: Path | str) -> None:
     if len(names) < 2:
         raise InputError(
-            f"{source} has {len(names)} class; there must be at least two, and if not all occur, data.classes must name them."
+            f"{source} has {len(names)} class; there must be at least two, and if not all occur, "
+            "data.classes must name them."
         )
     if len(names) > MOST_CLASSES:
         raise InputError(
-            f"{source} has {len(names):,} classes; there can be at most {MOST_CLASSES:,}, so look whether the right column is named."
+            f"{source} has {len(names):,} classes; there can be at most {MOST_CLASSES:,}, so look "
+            "whether the right column is named."
         )
     longest = max(names, key=len)
     if len(longest) > LONGEST_NAME:
         raise InputError(
-            f"{source} has a class with a name of {len(longest):,} characters ({printed(longest)}); a name may have {LONGEST_NAME:,}, so look whether the "
+            f"{source} has a class with a name of {len(longest):,} characters "
+            f"({printed(longest)}); a name may have {LONGEST_NAME:,}, so look whether the "
             "right column is named."
         )
     if len(set(names)) < len(names):

@@ -1,4 +1,6 @@
-"""Your own votes: a table of what annotators said, in any of three forms, on texts, images or ready embeddings."""
+"""Your own votes: a table of what annotators said, in any of three forms, on texts, images or ready
+embeddings.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -38,10 +40,13 @@ class _Found(NamedTuple):
 
 
 class OwnVotes(FrozenInThreeParts):
-    """Votes and items from files of your own; which option is given says how they are read, and nothing is guessed.
+    """Votes and items from files of your own; which option is given says how they are read, and
+    nothing is guessed.
 
-    Votes: `label` for one row per vote, `counts` or `probs` for one row per item. Items: `text` or `image` (embedded by `embedder`), `embedding`
-    (a column of ready ones) or `embeddings` (a file of them). Items come in the order of `inputs`, else of a table with one row per item, else of their ids.
+    Votes: `label` for one row per vote, `counts` or `probs` for one row per item. Items: `text` or
+    `image` (embedded by `embedder`), `embedding` (a column of ready ones) or `embeddings` (a file
+    of them). Items come in the order of `inputs`, else of a table with one row per item, else of
+    their ids.
     """
 
     below_root = ("votes", "inputs", "embeddings")  # options that name files there
@@ -71,25 +76,35 @@ class OwnVotes(FrozenInThreeParts):
     ):
         """
         Args:
-            votes: A .csv or .parquet file, a folder of .parquet files (all below `root`), or the id of a dataset on the hub.
+            votes: A .csv or .parquet file, a folder of .parquet files (all below `root`), or the id
+                of a dataset on the hub.
             item: The column of items' ids, in `votes` and in `inputs`.
             label: The column of labels, where every row is one vote.
-            annotator: The column that says whose vote it is. Needed for nothing but checks, and worth giving.
-            counts: Columns of vote counts, one for each class; or the one column that holds them as lists. Every row is an item.
+            annotator: The column that says whose vote it is. Needed for nothing but checks, and
+                worth giving.
+            counts: Columns of vote counts, one for each class; or the one column that holds them as
+                lists. Every row is an item.
             probs: The same for probabilities.
-            classes: Names of the classes in their order. By default the labels that occur (numbers by size, else texts in their order), or the
-                names of the columns.
-            inputs: A table like `votes` with one row per item, where the items' texts, images or embeddings are not beside the votes.
+            classes: Names of the classes in their order. By default the labels that occur (numbers
+                by size, else texts in their order), or the names of the columns.
+            inputs: A table like `votes` with one row per item, where the items' texts, images or
+                embeddings are not beside the votes.
             text: The column of texts.
-            image: The column of paths of images, relative to the folder of their table. Held in memory as image_side x image_side x 3 bytes each.
+            image: The column of paths of images, relative to the folder of their table. Held in
+                memory as image_side x image_side x 3 bytes each.
             embedding: The column of ready embeddings, as lists; of a table with one row per item.
-            embeddings: A .npy or .safetensors file of ready embeddings [items, features], below `root`, which is not read but mapped into memory. Its
-                rows are those of `inputs`; without that, those of `votes` if every row is an item, else items' ids are its row numbers.
+            embeddings: A .npy or .safetensors file of ready embeddings [items, features], below
+                `root`, which is not read but mapped into memory. Its rows are those of `inputs`;
+                without that, those of `votes` if every row is an item, else items' ids are its row
+                numbers.
             embedder: A class of datamodules.embedders by name, for text or image.
-            image_side: Every image is brought to this width and height, in pixels, before it is embedded.
-            split_column: A column that says train, val or test for each item, instead of `fractions`.
+            image_side: Every image is brought to this width and height, in pixels, before it is
+                embedded.
+            split_column: A column that says train, val or test for each item, instead of
+                `fractions`.
             leave_out_unvoted: Train without the items that have no vote; else they are an error.
-            count_repeated: Count it as another vote if someone votes on an item again; else it is an error.
+            count_repeated: Count it as another vote if someone votes on an item again; else it is
+                an error.
             simulated: Say so if the annotators are a simulation; results and reports then do, too.
             root: The folder that all these files are below.
         """
@@ -100,17 +115,20 @@ class OwnVotes(FrozenInThreeParts):
         self.kind = _only_one(shown, "text, image, embedding or embeddings")
         if (embedder is None) == (self.kind in ("text", "image")):
             raise InputError(
-                f"data.{self.kind} needs data.embedder, for example {'SentenceEmbedder' if self.kind == 'text' else 'EfficientNetLite0'}."
+                f"data.{self.kind} needs data.embedder, for example "
+                f"{'SentenceEmbedder' if self.kind == 'text' else 'EfficientNetLite0'}."
                 if embedder is None
                 else f"data.{self.kind} gives ready embeddings; leave data.embedder out."
             )
         if annotator is not None and label is None:
             raise InputError(
-                f"data.annotator is {annotator}; only with data.label, one row per vote, can there be one."
+                f"data.annotator is {annotator}; only with data.label, one row per vote, can "
+                "there be one."
             )
         if embedding is not None and label is not None and inputs is None:
             raise InputError(
-                "data.embedding needs data.inputs, a table with one row per item; rows of data.votes are votes here."
+                "data.embedding needs data.inputs, a table with one row per item; rows of "
+                "data.votes are votes here."
             )
         if image_side < 1:
             raise InputError(f"data.image_side is {image_side}; it must be 1 or more pixels.")
@@ -169,9 +187,8 @@ class OwnVotes(FrozenInThreeParts):
     @cached_property
     def _found(self) -> _Found:
         result = self._read_files()
-        return result._replace(
-            table=replace(result.table, annotations=None)
-        )  # a run needs only their sums
+        # a run needs only their sums
+        return result._replace(table=replace(result.table, annotations=None))
 
     @cached_property
     def _array(self) -> np.ndarray:
@@ -224,7 +241,8 @@ class OwnVotes(FrozenInThreeParts):
     def _matching(self, items: Items) -> Items:
         if self.kind == "embeddings" and len(items) != len(self._array):
             raise InputError(
-                f"{self.embeddings} has {len(self._array)} rows and {items.source} has {len(items)}; they must be the same items."
+                f"{self.embeddings} has {len(self._array)} rows and {items.source} has "
+                f"{len(items)}; they must be the same items."
             )
         return items
 
@@ -234,11 +252,13 @@ class OwnVotes(FrozenInThreeParts):
         if path.exists() or path.suffix in (".csv", ".parquet") or name.count("/") > 1:
             if not path.exists():
                 raise InputError(
-                    f"there is no {path}; data.root is {self.root}, and files are given relative to it."
+                    f"there is no {path}; data.root is {self.root}, and files are given relative "
+                    "to it."
                 )
             if is_endless(path):
                 raise InputError(
-                    f"{path} is a device or a pipe, and is read more than once; write the table to a file."
+                    f"{path} is a device or a pipe, and is read more than once; write the table "
+                    "to a file."
                 )
             if path.is_file() and path.suffix not in (".csv", ".parquet"):
                 raise InputError(
@@ -248,15 +268,19 @@ class OwnVotes(FrozenInThreeParts):
         return name
 
     def _usable(self) -> _Found:
-        """What can be trained on; what must be decided first is an error that names the option to decide it by."""
+        """What can be trained on; what must be decided first is an error that names the option to
+        decide it by.
+        """
         items, table = result = self._found
         if len(table.voted) < len(items) and not self.leave_out_unvoted:
             raise InputError(
-                f"{self.votes} has no vote on {_unvoted(items, table)}; set data.leave_out_unvoted to true to train without such items."
+                f"{self.votes} has no vote on {_unvoted(items, table)}; set "
+                "data.leave_out_unvoted to true to train without such items."
             )
         if len(table.repeated) and not self.count_repeated:
             raise InputError(
-                f"{self.votes} has votes of one {self.annotator} on one item again in {name_rows(table.repeated)}; remove them, or set "
+                f"{self.votes} has votes of one {self.annotator} on one item again in "
+                f"{name_rows(table.repeated)}; remove them, or set "
                 "data.count_repeated to true to count them all."
             )
         return result
@@ -269,7 +293,8 @@ class OwnVotes(FrozenInThreeParts):
         """The texts or images of items with votes."""
         if self.kind not in ("text", "image"):
             raise InputError(
-                f"the items of {self.votes} are ready embeddings; there are no texts or pictures of them to show."
+                f"the items of {self.votes} are ready embeddings; there are no texts or pictures "
+                "of them to show."
             )
         words, codes = items.words(str(self.column))
         chosen = [words[code] for code in codes[table.voted]]
@@ -277,7 +302,8 @@ class OwnVotes(FrozenInThreeParts):
             return chosen
         if isinstance(items.source, str):
             raise InputError(
-                f"{items.source} is on the hub, where data.image can name no files; have its table and its images here."
+                f"{items.source} is on the hub, where data.image can name no files; have its "
+                "table and its images here."
             )
         return read_images(
             chosen, items.source if items.source.is_dir() else items.source.parent, self.image_side
@@ -316,15 +342,15 @@ class OwnVotes(FrozenInThreeParts):
     def ood_inputs(self, source: str, root: str) -> Tensor:
         if self.embedder is None:
             raise InputError(
-                f"{source} holds images, but {self.votes} comes with ready embeddings; leave OODScores out."
+                f"{source} holds images, but {self.votes} comes with ready embeddings; leave "
+                "OODScores out."
             )
         return super().ood_inputs(source, root)
 
     def summarize(self) -> DatasetSummary:
         items, table = self._read_files()
-        vars(self)["_found"] = _Found(
-            items, table
-        )  # so that the names of the classes need no second reading
+        # so that the names of the classes need no second reading
+        vars(self)["_found"] = _Found(items, table)
         shown = (
             self._shown(items, table) if self.embedder else MemmapInputs(self._array, table.voted)
         )
@@ -348,7 +374,10 @@ class OwnVotes(FrozenInThreeParts):
 
 def _unvoted(items: Items, table: OwnTable) -> str:
     rows = np.setdiff1d(np.arange(len(items)), table.voted)
-    return f"{len(rows)} of {len(items)} items ({name_some(items.ids.take(rows[:4]).to_pylist(), len(rows))})"
+    return (
+        f"{len(rows)} of {len(items)} items "
+        f"({name_some(items.ids.take(rows[:4]).to_pylist(), len(rows))})"
+    )
 
 
 def _only_one(options: Mapping[str, object], words: str) -> str:

@@ -1,1 +1,4 @@
-"""One file per dataset: where its files lie, and what they hold. A config names its class by `datamodules`. Imports all of datamodules, and corpora."""
+"""One file per dataset: where its files lie, and what they hold.
+
+A config names its class by `datamodules`. Imports all of datamodules, and corpora.
+"""

@@ -20,7 +20,9 @@ from datamodules.votes.table import VoteTable
 
 @dataclass(frozen=True)
 class Task:
-    """What people were asked: the labels as the files write them, in the order of the classes, and the fields of an example."""
+    """What people were asked: the labels as the files write them, in the order of the classes, and
+    the fields of an example.
+    """
 
     labels: dict[str, str]  # and their names
     fields: tuple[str, ...]
@@ -51,7 +53,9 @@ def _published(name: str, sha256: str) -> PublishedFile:
 
 
 class ChaosNLI(FrozenInThreeParts):
-    """SNLI and MNLI as one dataset of three classes, or any of the subsets, from `chaosnli/chaosNLI_*.jsonl` below `root`."""
+    """SNLI and MNLI as one dataset of three classes, or any of the subsets, from
+    `chaosnli/chaosNLI_*.jsonl` below `root`.
+    """
 
     FILES: ClassVar = {
         "snli": _published(
@@ -74,10 +78,12 @@ class ChaosNLI(FrozenInThreeParts):
     ):
         """
         Args:
-            embedder: A class of datamodules.embedders by name, with its own options; the paper used text-embedding-3-large (OpenAIEmbedder).
+            embedder: A class of datamodules.embedders by name, with its own options; the paper used
+                text-embedding-3-large (OpenAIEmbedder).
             subsets: snli, mnli or both (three classes), or alphanli alone (two classes).
-            template: The text of an item, with its fields in braces: premise and hypothesis, of alphanli obs1, obs2, hyp1 and hyp2. Null for
-                one line per field. The paper does not state how it joined them.
+            template: The text of an item, with its fields in braces: premise and hypothesis, of
+                alphanli obs1, obs2, hyp1 and hyp2. Null for one line per field. The paper does not
+                state how it joined them.
         """
         super().__init__(embedder=embedder, **kwargs)
         self.task = _task_of(subsets)
@@ -96,7 +102,8 @@ class ChaosNLI(FrozenInThreeParts):
         ]
         if shared:
             raise InputError(
-                f"{' and '.join(map(str, paths))} both hold the uid {shared[0]}; two items must not share an id."
+                f"{' and '.join(map(str, paths))} both hold the uid {shared[0]}; two items must "
+                "not share an id."
             )
         counts = np.concatenate([table.counts for table in tables])
         return [text for part in texts for text in part], VoteTable(
@@ -160,7 +167,8 @@ def _task_of(subsets: Sequence[str]) -> Task:
         )
     if len({len(TASKS[subset].labels) for subset in subsets}) > 1:
         raise InputError(
-            f"data.subsets is {list(subsets)}; alphanli has other classes than snli and mnli, so it goes alone."
+            f"data.subsets is {list(subsets)}; alphanli has other classes than snli and mnli, so "
+            "it goes alone."
         )
     return TASKS[subsets[0]]
 
@@ -170,7 +178,8 @@ def _checked_template(template: str, fields: tuple[str, ...]) -> str:
         named = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     except ValueError as error:
         raise InputError(
-            f"data.template does not read as a template ({error}); write fields in braces, as in {{{fields[0]}}}."
+            f"data.template does not read as a template ({error}); write fields in braces, as in "
+            f"{{{fields[0]}}}."
         ) from error
     strange = [name for name in named if name not in fields]
     if strange or not named:

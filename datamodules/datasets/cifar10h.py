@@ -1,4 +1,6 @@
-"""CIFAR-10H: the 10,000 CIFAR-10 test images with about 51 human votes each (Peterson et al. 2019; CC BY-NC-SA 4.0)."""
+"""CIFAR-10H: the 10,000 CIFAR-10 test images with about 51 human votes each (Peterson et al. 2019;
+CC BY-NC-SA 4.0).
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,9 +19,11 @@ RECORD = 1 + 3 * 32 * 32  # CIFAR-10's binary version: a label byte, then the pi
 
 
 class CIFAR10H(VoteDataModule):
-    """CIFAR-10H from `cifar-10h/cifar10h-counts.npy` and the official *binary* CIFAR-10 test batch below `root`.
+    """CIFAR-10H from `cifar-10h/cifar10h-counts.npy` and the official *binary* CIFAR-10 test batch
+    below `root`.
 
-    The evaluation part of the stratified split serves for validation and test alike, as in the paper: the checkpoint is chosen on it.
+    The evaluation part of the stratified split serves for validation and test alike, as in the
+    paper: the checkpoint is chosen on it.
     """
 
     num_classes = 10
@@ -51,7 +55,8 @@ class CIFAR10H(VoteDataModule):
     def __init__(self, root: str = "data", eval_fraction: float = 0.2, **kwargs):
         """
         Args:
-            root: The folder that holds `cifar-10h` and `cifar-10-batches-bin`; files that are absent are downloaded to it.
+            root: The folder that holds `cifar-10h` and `cifar-10-batches-bin`; files that are
+                absent are downloaded to it.
             eval_fraction: Share of the images held out for evaluation.
         """
         super().__init__(**kwargs)
@@ -70,7 +75,8 @@ class CIFAR10H(VoteDataModule):
         )
         if len(images) != len(votes):
             raise InputError(
-                f"there are {len(images)} inputs but {counts} has {len(votes)} rows; they must be the same items."
+                f"there are {len(images)} inputs but {counts} has {len(votes)} rows; they must be "
+                "the same items."
             )
         return images, votes
 
@@ -100,6 +106,7 @@ def read_cifar_binary(path: Path) -> Tensor:
     content = np.fromfile(path, dtype=np.uint8)
     if len(content) == 0 or len(content) % RECORD:
         raise InputError(
-            f"{path} has {len(content)} bytes; a CIFAR-10 binary batch is a multiple of {RECORD}, so it was cut short."
+            f"{path} has {len(content)} bytes; a CIFAR-10 binary batch is a multiple of {RECORD}, "
+            "so it was cut short."
         )
     return torch.from_numpy(content.reshape(-1, RECORD)[:, 1:].reshape(-1, 3, 32, 32).copy())

@@ -1,4 +1,6 @@
-"""CIFAR-10H with its images replaced by the embeddings of a frozen model, for heads that train in seconds."""
+"""CIFAR-10H with its images replaced by the embeddings of a frozen model, for heads that train in
+seconds.
+"""
 
 import numpy as np
 from jsonargparse.typing import lazy_instance
@@ -11,12 +13,15 @@ from datamodules.votes.table import VoteTable
 
 
 class CIFAR10HFrozen(FrozenDataModule, CIFAR10H):
-    """The same items, votes and splits as CIFAR10H; the inputs are embeddings, made once and kept in `cache`."""
+    """The same items, votes and splits as CIFAR10H; the inputs are embeddings, made once and kept
+    in `cache`.
+    """
 
     def __init__(self, embedder: Embedder = lazy_instance(EfficientNetLite0), **kwargs):
         """
         Args:
-            embedder: A class of datamodules.embedders by name, with its own options; the paper used DINOv2-small (TimmEmbedder).
+            embedder: A class of datamodules.embedders by name, with its own options; the paper used
+                DINOv2-small (TimmEmbedder).
         """
         super().__init__(embedder=embedder, **kwargs)
 

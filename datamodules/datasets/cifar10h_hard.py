@@ -1,4 +1,6 @@
-"""CIFAR-10H-Hard: images of CIFAR-10H chosen evenly over entropy, so that people disagree on most (Singh et al. 2025)."""
+"""CIFAR-10H-Hard: images of CIFAR-10H chosen evenly over entropy, so that people disagree on most
+(Singh et al. 2025).
+"""
 
 import numpy as np
 import torch
@@ -15,7 +17,9 @@ BINS, PER_BIN = 10, 200
 
 
 class CIFAR10HHard(FrozenInThreeParts):
-    """The 1,103 images that up to 200 from each of ten bins of entropy make, with frozen embeddings as inputs."""
+    """The 1,103 images that up to 200 from each of ten bins of entropy make, with frozen embeddings
+    as inputs.
+    """
 
     num_classes = CIFAR10H.num_classes
     class_names = CIFAR10H.class_names
@@ -28,9 +32,11 @@ class CIFAR10HHard(FrozenInThreeParts):
     ):
         """
         Args:
-            embedder: A class of datamodules.embedders by name, with its own options; the paper used DINOv2-small (TimmEmbedder).
-            choice_seed: Of the choice within the three bins that hold more than 200 images. It is apart from the run's seed, so that all
-                runs see the same images; null for the run's seed.
+            embedder: A class of datamodules.embedders by name, with its own options; the paper used
+                DINOv2-small (TimmEmbedder).
+            choice_seed: Of the choice within the three bins that hold more than 200 images. It is
+                apart from the run's seed, so that all runs see the same images; null for the run's
+                seed.
         """
         super().__init__(embedder=embedder, **kwargs)
         self.choice_seed = choice_seed
@@ -42,9 +48,11 @@ class CIFAR10HHard(FrozenInThreeParts):
 
 
 def evenly_by_entropy(votes: VoteTable, seed: int) -> np.ndarray:
-    """The rows of up to 200 items from each of ten bins of equal width between 0 and the largest normalised entropy, in order.
+    """The rows of up to 200 items from each of ten bins of equal width between 0 and the largest
+    normalised entropy, in order.
 
-    Bins hold their lower edge and not their upper one, so the items of the very largest entropy are in none: only so are there as many as published.
+    Bins hold their lower edge and not their upper one, so the items of the very largest entropy are
+    in none: only so are there as many as published.
 
     >>> evenly_by_entropy(VoteTable([[9, 0], [8, 1], [5, 4], [9, 0]]), seed=0).tolist()
     [0, 1, 3]

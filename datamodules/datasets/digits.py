@@ -1,4 +1,6 @@
-"""The embedded default: real scanned digits, made ambiguous by blending pairs, labelled by a *simulated* crowd. Needs no download."""
+"""The embedded default: real scanned digits, made ambiguous by blending pairs, labelled by a
+*simulated* crowd. Needs no download.
+"""
 
 import numpy as np
 import torch
@@ -12,10 +14,11 @@ from datamodules.votes.table import VoteTable
 
 
 class Digits(VoteDataModule):
-    """scikit-learn's 1,797 scanned digits (8 x 8) and blends of them; every number from this data is from SIMULATED annotators.
+    """scikit-learn's 1,797 scanned digits (8 x 8) and blends of them; every number from this data
+    is from SIMULATED annotators.
 
-    Digits are paired at random into families; a family is two digits and two blends of them, all of which fall into the same split,
-    so that no test image was blended from a training digit.
+    Digits are paired at random into families; a family is two digits and two blends of them, all of
+    which fall into the same split, so that no test image was blended from a training digit.
     """
 
     num_classes = 10
@@ -27,7 +30,8 @@ class Digits(VoteDataModule):
         """
         Args:
             annotators: How many simulated annotators judge each image.
-            crowd_seed: Of the pairs, the blends and the crowd. It is apart from the run's seed, so that all runs see the same data.
+            crowd_seed: Of the pairs, the blends and the crowd. It is apart from the run's seed, so
+                that all runs see the same data.
         """
         super().__init__(**kwargs)
         self.annotators, self.crowd_seed = annotators, crowd_seed
@@ -56,7 +60,8 @@ class Digits(VoteDataModule):
 
 
 def blended_digits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Images [4 F, 8, 8], their class evidence [4 F, 10], and the class of each family's first digit [F].
+    """Images [4 F, 8, 8], their class evidence [4 F, 10], and the class of each family's first
+    digit [F].
 
     Rows 0 to F-1 are the families' first digits, then come the second digits and the two blends.
     """
@@ -66,7 +71,8 @@ def blended_digits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     share = rng.uniform(0.3, 0.7, size=(2, len(first), 1))
     blends = share * digits[first] + (1 - share) * digits[second]
     images = np.concatenate([digits[first], digits[second], *blends]).astype(np.float32)
-    # a perceiver knows other digits than the ones in the picture: its own family is left out of what it compares with
+    # a perceiver knows other digits than the ones in the picture: its own family is left out of
+    # what it compares with
     own = np.tile(np.stack([first, second], axis=1), (4, 1))
     return (
         images.reshape(-1, 8, 8),

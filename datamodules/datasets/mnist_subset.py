@@ -14,7 +14,9 @@ from datamodules.votes.table import VoteTable
 
 
 class MNISTSubset(VoteDataModule):
-    """So many training digits of each class, drawn by the run's seed, with their one label as one vote; judged on MNIST's own test part."""
+    """So many training digits of each class, drawn by the run's seed, with their one label as one
+    vote; judged on MNIST's own test part.
+    """
 
     num_classes = DIGITS
     input_shape = (1, SIDE, SIDE)
@@ -34,7 +36,8 @@ class MNISTSubset(VoteDataModule):
             root: The folder that holds `mnist`; what is absent is downloaded to it.
             per_class: Training items of each digit, drawn without replacement.
             val_items: Validation items, drawn from the rest of MNIST's training part.
-            most_test: At most so many of the 10,000 test items, the same in every run; null for all.
+            most_test: At most so many of the 10,000 test items, the same in every run; null for
+                all.
         """
         super().__init__(**kwargs)
         for option, number in (
@@ -80,7 +83,9 @@ class MNISTSubset(VoteDataModule):
 def draw_subset(
     digits: np.ndarray, per_class: int, val_items: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers of `per_class` items of each digit, and of `val_items` others. Of one seed, a larger subset holds the smaller ones.
+    """Row numbers of `per_class` items of each digit, and of `val_items` others.
+
+    Of one seed, a larger subset holds the smaller ones.
 
     >>> train, val = draw_subset(np.arange(100) % 10, per_class=2, val_items=5, seed=0)
     >>> (train % 10).tolist(), len(set(val.tolist()) - set(train.tolist()))
@@ -96,6 +101,7 @@ def draw_subset(
     rest = np.sort(np.concatenate([rows[per_class:] for rows in by_digit]))
     if val_items > len(rest):
         raise InputError(
-            f"data.val_items is {val_items}, but only {len(rest)} training items are left beside {per_class} of each digit."
+            f"data.val_items is {val_items}, but only {len(rest)} training items are left beside "
+            f"{per_class} of each digit."
         )
     return np.concatenate([rows[:per_class] for rows in by_digit]), some_of(rest, val_items, seed)

@@ -1,4 +1,6 @@
-"""POPQUORN's politeness ratings: e-mails, each judged from 1 to 5 by about seven people (Pei and Jurgens 2023)."""
+"""POPQUORN's politeness ratings: e-mails, each judged from 1 to 5 by about seven people (Pei and
+Jurgens 2023).
+"""
 
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -16,9 +18,8 @@ from datamodules.votes.annotations import Annotations
 from datamodules.votes.table import VoteTable
 
 COLUMNS = ("instance_id", "user_id", "text", "politeness")
-SCORES = {
-    form: score - 1 for score in range(1, 6) for form in (str(score), f"{score}.0")
-}  # the class of each; the file writes them as 4.0
+# the class of each; the file writes them as 4.0
+SCORES = {form: score - 1 for score in range(1, 6) for form in (str(score), f"{score}.0")}
 
 
 class Ratings(NamedTuple):
@@ -30,28 +31,32 @@ class Ratings(NamedTuple):
 
 
 class POPQUORN(FrozenInThreeParts):
-    """Politeness from `popquorn/politeness_rating/raw_data.csv` below `root`; every score is a vote for one of 5 classes, and `ratings` says whose.
+    """Politeness from `popquorn/politeness_rating/raw_data.csv` below `root`; every score is a vote
+    for one of 5 classes, and `ratings` says whose.
 
     Items are in the order of their ids, whatever the order of the file.
     """
 
     num_classes = 5
     class_names = ("1 (least polite)", "2", "3", "4", "5 (most polite)")
-    # No checksum of the authors' own file is known here: a file is told by its totals, those of the rebuilt one, and the rebuilt one by its digest.
+    # No checksum of the authors' own file is known here: a file is told by its totals, those of the
+    # rebuilt one, and the rebuilt one by its digest.
     FILE: ClassVar = PublishedFile(
         "popquorn/politeness_rating/raw_data.csv",
         None,
         "https://github.com/Jiaxin-Pei/Potato-Prolific-Dataset/raw/main/dataset/politeness_rating/raw_data.csv",
     )
-    KNOWN: ClassVar = {  # the same ratings without the raters' demographics and with plain numbers as their ids
-        "25edd36cc687676ba974271d3af5f36eb78586566e65b046f6d98261a3bc8ae8": "rebuilt from a file of the authors that has one row per item",
+    # the same ratings without the raters' demographics and with plain numbers as their ids
+    KNOWN: ClassVar = {
+        "25edd36cc687676ba974271d3af5f36eb78586566e65b046f6d98261a3bc8ae8": "rebuilt from a file of the authors with a row per item",  # noqa: E501
     }
     TOTALS: ClassVar = (25_042, 3_718, 506)  # ratings, items, raters
 
     def __init__(self, embedder: Embedder = lazy_instance(SentenceEmbedder), **kwargs):
         """
         Args:
-            embedder: A class of datamodules.embedders by name, with its own options; the paper used text-embedding-3-large (OpenAIEmbedder).
+            embedder: A class of datamodules.embedders by name, with its own options; the paper used
+                text-embedding-3-large (OpenAIEmbedder).
         """
         super().__init__(embedder=embedder, **kwargs)
         self.ratings = Ratings(*(np.empty(0, int) for _ in range(3)))  # filled by setup
@@ -87,13 +92,16 @@ class POPQUORN(FrozenInThreeParts):
         )
         if result != self.TOTALS:
             raise InputError(
-                "{} holds {:,} ratings of {:,} items by {:,} people, but {:,} of {:,} by {:,} were published; it was cut short or altered, "
+                "{} holds {:,} ratings of {:,} items by {:,} people, but {:,} of {:,} by {:,} "
+                "were published; it was cut short or altered, "
                 "so delete it to have it downloaded again.".format(path, *result, *self.TOTALS)
             )
 
 
 def read_ratings(path: Path) -> tuple[list[str], Ratings]:
-    """The text of each item, in the order of their ids, and every rating, from a raw file with one row per rating."""
+    """The text of each item, in the order of their ids, and every rating, from a raw file with one
+    row per rating.
+    """
     table = read_table(path, COLUMNS)
     ids, raters, texts, scores = (np.array(table[column], dtype=object) for column in COLUMNS)
     for column, values in zip(COLUMNS, (ids, raters, texts, scores), strict=True):

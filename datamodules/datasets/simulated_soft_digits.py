@@ -1,6 +1,8 @@
-"""A stand-in for soft-digits: a corpus of MNIST and interpolated digits, built here, and judged by a SIMULATED crowd.
+"""A stand-in for soft-digits: a corpus of MNIST and interpolated digits, built here, and judged by
+a SIMULATED crowd.
 
-The corpus is built as the paper describes (`corpora`), and the result has the published columns; but nobody has looked at these images.
+The corpus is built as the paper describes (`corpora`), and the result has the published columns;
+but nobody has looked at these images.
 """
 
 from pathlib import Path
@@ -21,24 +23,28 @@ from corpora.stages import key_of
 
 OPTIONS = CorpusOptions()
 FOLDER = "soft-digits-simulated"  # below the root
-# Tuned to the published shares, and so no reproduction of them: with 6 annotators the crowd is of one mind on 59 % of MNIST
-# and 24 % of interpolated digits, and its mean uncertainty is 0.033 and 0.077 (people: 60 % and 19 %, 0.025 and 0.076, on MNIST and Ambiguous-MNIST).
+# Tuned to the published shares, and so no reproduction of them: with 6 annotators the crowd is of
+# one mind on 59 % of MNIST and 24 % of interpolated digits, and its mean uncertainty is 0.033 and
+# 0.077 (people: 60 % and 19 %, 0.025 and 0.076, on MNIST and Ambiguous-MNIST).
 SHARPNESS, NOISE, YES_ABOVE, UNSURE_ABOVE = 22.0, 1.6, 0.6, 0.1
 POOL = 160  # annotators, as many as were published; each image is judged by a few of them
 
 
 def stand_in(root: str, annotators: int, seed: int) -> Path:
-    """The stand-in's parquet file below `root`, in the published columns. Corpus and judgements are made first where they are absent."""
+    """The stand-in's parquet file below `root`, in the published columns.
+
+    Corpus and judgements are made first where they are absent.
+    """
     out, key = Path(root) / FOLDER, corpus_key(OPTIONS, root)
     crowd = key_of(key, annotators, seed, SHARPNESS, NOISE, YES_ABOVE, UNSURE_ABOVE, POOL)
-    path = (
-        out / f"judged-by-{annotators}-seed-{seed}-{crowd[:8]}.parquet"
-    )  # appears whole or not at all
+    # appears whole or not at all
+    path = out / f"judged-by-{annotators}-seed-{seed}-{crowd[:8]}.parquet"
     if path.exists():
         return path
     if finished_report(out, key) is None:
         print(
-            f"building the SIMULATED stand-in of soft-digits in {out}: about two minutes of one core, once",
+            f"building the SIMULATED stand-in of soft-digits in {out}: about two minutes of one "
+            "core, once",
             flush=True,
         )
     with folder_lock(out, "builds the corpus"):

@@ -1,4 +1,6 @@
-"""soft-digits: handwritten digits with every annotator's doubts in their labels, as published or, until that is at hand, with a SIMULATED crowd."""
+"""soft-digits: handwritten digits with every annotator's doubts in their labels, as published or,
+until that is at hand, with a SIMULATED crowd.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,11 +28,14 @@ from datamodules.votes.table import VoteTable
 
 
 class SoftDigits(VoteDataModule):
-    """The published dataset by its columns; without it, a corpus of MNIST and interpolated digits with the labels of a SIMULATED crowd.
+    """The published dataset by its columns; without it, a corpus of MNIST and interpolated digits
+    with the labels of a SIMULATED crowd.
 
-    What a model is trained on (`targets`) and what it is judged by (`evaluate_against`) are chosen apart, by the same names: `original`, the labels
-    that the images came with; `majority`, the likeliest human label; `equal` and `uncertainty`, the human soft labels in which an unsure weighs
-    1 or 1/2; `dawid_skene` and `mace`, where the dataset has them or crowd-kit can make them. There are eleven classes: ten digits and no digit.
+    What a model is trained on (`targets`) and what it is judged by (`evaluate_against`) are chosen
+    apart, by the same names: `original`, the labels that the images came with; `majority`, the
+    likeliest human label; `equal` and `uncertainty`, the human soft labels in which an unsure
+    weighs 1 or 1/2; `dawid_skene` and `mace`, where the dataset has them or crowd-kit can make
+    them. There are eleven classes: ten digits and no digit.
     """
 
     num_classes = len(CLASS_NAMES)
@@ -53,15 +58,22 @@ class SoftDigits(VoteDataModule):
     ):
         """
         Args:
-            published: A parquet file, a folder of them, or a dataset's id on the hub; null for the SIMULATED stand-in.
-            root: The folder that holds `mnist`, for the stand-in, which is built in it once; what is absent is downloaded to it.
-            targets: The labels to train on: original, majority, equal, uncertainty, dawid_skene or mace.
-            evaluate_against: The labels of validation and test, by the same names; the default are people's own, original those of the sources.
-            source: Only the images of this source (mnist, mukhoti; of the stand-in mnist, interpolated); null for all.
-            fractions: Shares of train, validation and test, to split by the run's seed, stratified by class and entropy; null for the
-                dataset's own split.
-            annotators: How many simulated annotators judge each image of the stand-in; about 6 people did.
-            crowd_seed: Of the stand-in's crowd. It is apart from the run's seed, so that all runs see the same.
+            published: A parquet file, a folder of them, or a dataset's id on the hub; null for the
+                SIMULATED stand-in.
+            root: The folder that holds `mnist`, for the stand-in, which is built in it once; what
+                is absent is downloaded to it.
+            targets: The labels to train on: original, majority, equal, uncertainty, dawid_skene or
+                mace.
+            evaluate_against: The labels of validation and test, by the same names; the default are
+                people's own, original those of the sources.
+            source: Only the images of this source (mnist, mukhoti; of the stand-in mnist,
+                interpolated); null for all.
+            fractions: Shares of train, validation and test, to split by the run's seed, stratified
+                by class and entropy; null for the dataset's own split.
+            annotators: How many simulated annotators judge each image of the stand-in; about 6
+                people did.
+            crowd_seed: Of the stand-in's crowd. It is apart from the run's seed, so that all runs
+                see the same.
         """
         super().__init__(**kwargs)
         for option, name in (("targets", targets), ("evaluate_against", evaluate_against)):
@@ -93,7 +105,9 @@ class SoftDigits(VoteDataModule):
 
     @property
     def table(self) -> SoftDigitsTable:
-        """The chosen images with all their labels and uncertainties, row by row as in the corpus; read when it is first asked for."""
+        """The chosen images with all their labels and uncertainties, row by row as in the corpus;
+        read when it is first asked for.
+        """
         if self._table is None:
             whole = self._whole()
             self._table = whole.take(self._rows_of_source(whole.source))
@@ -105,7 +119,8 @@ class SoftDigits(VoteDataModule):
         labels = self.table.labels
         if name not in labels and self.published:
             raise InputError(
-                f"{self.published} has no column {LABELS[name]}, which {name} labels need; it has {', '.join(labels)}."
+                f"{self.published} has no column {LABELS[name]}, which {name} labels need; it has "
+                f"{', '.join(labels)}."
             )
         if name not in labels:
             message = judgements(self.root, self.annotators, self.crowd_seed)
@@ -172,7 +187,8 @@ class SoftDigits(VoteDataModule):
             return {name: np.flatnonzero(table.split == name) for name in SPLITS}
         if len(self.fractions) != 3:
             raise InputError(
-                f"data.fractions is {list(self.fractions)}; it must be three shares, of train, validation and test."
+                f"data.fractions is {list(self.fractions)}; it must be three shares, of train, "
+                "validation and test."
             )
         return dict(
             zip(SPLITS, votes.split(self.fractions, self.seed, entropy_bins=10), strict=True)
@@ -193,6 +209,8 @@ class SoftDigits(VoteDataModule):
         return _read_once(stand_in(self.root, self.annotators, self.crowd_seed))
 
 
-@cache  # runs of a study differ in their seeds, and reading takes longer than a small network; the file of this name never changes
+# runs of a study differ in their seeds, and reading takes longer than a small network; the file of
+# this name never changes
+@cache
 def _read_once(path: Path) -> SoftDigitsTable:
     return read_soft_digits(str(path))

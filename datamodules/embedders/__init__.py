@@ -1,4 +1,6 @@
-"""Frozen models that turn images and texts into embeddings, by name; `embedder.py` says what they share."""
+"""Frozen models that turn images and texts into embeddings, by name; `embedder.py` says what they
+share.
+"""
 
 from datamodules.embedders.efficientnet_lite import EfficientNetLite0
 from datamodules.embedders.embedder import Embedder

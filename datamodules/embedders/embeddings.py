@@ -1,4 +1,6 @@
-"""Embeddings of a whole dataset, kept on disk: made once, in shards that survive any interruption, and checked whenever they are read."""
+"""Embeddings of a whole dataset, kept on disk: made once, in shards that survive any interruption,
+and checked whenever they are read.
+"""
 
 import hashlib
 import json
@@ -22,11 +24,13 @@ from datamodules.embedders.embedder import Embedder, Inputs
 def embed_all(
     embedder: Embedder, inputs: Inputs, folder: str | os.PathLike, chunk: int = 256
 ) -> Tensor:
-    """The embeddings [N, dimensions] of all inputs; those that `folder` holds already are read, the others made and kept there.
+    """The embeddings [N, dimensions] of all inputs; those that `folder` holds already are read, the
+    others made and kept there.
 
-    Each combination of embedder and inputs has a folder of its own, named by a digest of both, with a shard for every `chunk` inputs. A
-    shard appears whole or not at all, so a process that is killed loses one shard's work; one that was cut short or altered is made again.
-    Of several processes that want the same embeddings, one makes them (it holds a lock) and the others wait.
+    Each combination of embedder and inputs has a folder of its own, named by a digest of both, with
+    a shard for every `chunk` inputs. A shard appears whole or not at all, so a process that is
+    killed loses one shard's work; one that was cut short or altered is made again. Of several
+    processes that want the same embeddings, one makes them (it holds a lock) and the others wait.
     """
     if len(inputs) == 0:
         raise InputError(
@@ -47,9 +51,8 @@ def embed_all(
         return values
     with folder_lock(place, "makes the embeddings"):
         remove_partial_files(place)
-        missing = [
-            shard for shard in shards if not shard.read_into(values)
-        ]  # another process may have made some meanwhile
+        # another process may have made some meanwhile
+        missing = [shard for shard in shards if not shard.read_into(values)]
         if missing:
             _make(embedder, inputs, missing, values, place)
     return values
@@ -67,7 +70,8 @@ def digest_of(inputs: Inputs) -> str:
         strange = [row for row, text in enumerate(inputs) if not isinstance(text, str)]
         if strange:
             raise InputError(
-                f"{name_rows(strange)} of the texts: there is a {type(inputs[strange[0]]).__name__} where a text should be."
+                f"{name_rows(strange)} of the texts: there is a "
+                f"{type(inputs[strange[0]]).__name__} where a text should be."
             )
         encoded = [text.encode(errors="surrogatepass") for text in inputs]
         shape, parts = (
@@ -81,15 +85,18 @@ def digest_of(inputs: Inputs) -> str:
 
 
 class Shard:
-    """The embeddings of consecutive inputs as one safetensors file, which says what it was made of and carries a digest of its values."""
+    """The embeddings of consecutive inputs as one safetensors file, which says what it was made of
+    and carries a digest of its values.
+    """
 
     def __init__(self, place: Path, rows: slice, origin: dict[str, str]):
         self.rows, self.origin = rows, {**origin, "rows": f"{rows.start}:{rows.stop}"}
         self.path = place / f"{rows.start:09d}-{rows.stop:09d}.safetensors"
 
     def read_into(self, values: Tensor) -> bool:
-        """Copy the shard to its rows of all values; False where it is absent, cut short, altered, of something else, or holds other than finite numbers:
-        a cache may be somebody else's."""
+        """Copy the shard to its rows of all values; False where it is absent, cut short, altered,
+        of something else, or holds other than finite numbers: a cache may be somebody else's.
+        """
         wanted = values[self.rows]
         try:
             with safe_open(self.path, framework="pt") as file:
@@ -129,9 +136,8 @@ def _make(
         "items": len(inputs),
         "notes": notes,
     }
-    write_atomically(
-        place / "about.json", json.dumps(about, indent=2) + "\n"
-    )  # for people; nothing reads it
+    # for people; nothing reads it
+    write_atomically(place / "about.json", json.dumps(about, indent=2) + "\n")
     estimate = embedder.estimate(inputs[shard.rows] for shard in missing)
     for sentence in [*notes, *([estimate] if estimate else [])]:
         print(sentence)
@@ -157,11 +163,13 @@ def _make(
 def _checked(result: Tensor, wanted: Tensor, name: str, start: int) -> Tensor:
     if result.shape != wanted.shape or result.dtype != wanted.dtype:
         raise InputError(
-            f"{name} gave {result.dtype} {list(result.shape)} where {wanted.dtype} {list(wanted.shape)} was expected."
+            f"{name} gave {result.dtype} {list(result.shape)} where {wanted.dtype} "
+            f"{list(wanted.shape)} was expected."
         )
     bad = (~result.isfinite().all(1)).nonzero().flatten() + start
     if len(bad):
         raise InputError(
-            f"{name} gave values that are not finite numbers for {name_rows(bad.numpy())} of the inputs; nothing of them was kept."
+            f"{name} gave values that are not finite numbers for {name_rows(bad.numpy())} of the "
+            "inputs; nothing of them was kept."
         )
     return result

@@ -1,4 +1,6 @@
-"""What image models share: bytes in, resized and normalised as the model was trained, pooled features out."""
+"""What image models share: bytes in, resized and normalised as the model was trained, pooled
+features out.
+"""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -11,14 +13,17 @@ from torch import Tensor, nn
 from core.errors import InputError
 from datamodules.embedders.embedder import Embedder, Inputs
 
+# images per pass: on a CPU more are slower, because their activations fall out of the cache
 AT_ONCE = {
     "cpu": 16,
     "cuda": 64,
-}  # images per pass: on a CPU more are slower, because their activations fall out of the cache
+}
 
 
 class ImageEmbedder(Embedder):
-    """Resizes whole images (bicubic, no crop), so that objects at the edge of small images stay in sight."""
+    """Resizes whole images (bicubic, no crop), so that objects at the edge of small images stay in
+    sight.
+    """
 
     side: int  # of the square that the model sees, in pixels
     mean: Sequence[float]  # of each channel, on the scale from 0 to 1
@@ -26,7 +31,10 @@ class ImageEmbedder(Embedder):
 
     @property
     def preprocessing(self) -> str:
-        return f"RGB bytes, bicubic to {self.side} x {self.side}, mean {tuple(self.mean)}, std {tuple(self.std)}"
+        return (
+            f"RGB bytes, bicubic to {self.side} x {self.side}, mean {tuple(self.mean)}, std "
+            f"{tuple(self.std)}"
+        )
 
     @cached_property
     @abstractmethod
@@ -40,11 +48,13 @@ class ImageEmbedder(Embedder):
     def look_over(self, inputs: Inputs) -> list[str]:
         if not isinstance(inputs, Tensor):
             raise InputError(
-                f"{self.name} embeds images, but these inputs are texts; choose an embedder of texts."
+                f"{self.name} embeds images, but these inputs are texts; choose an embedder of "
+                "texts."
             )
         if inputs.dtype != torch.uint8 or inputs.ndim != 4 or inputs.shape[1] != 3:
             raise InputError(
-                f"{self.name} takes RGB images as bytes [N, 3, H, W]; these are {inputs.dtype} {list(inputs.shape)}."
+                f"{self.name} takes RGB images as bytes [N, 3, H, W]; these are {inputs.dtype} "
+                f"{list(inputs.shape)}."
             )
         return []
 
@@ -63,14 +73,14 @@ class ImageEmbedder(Embedder):
 def prepared(images: Tensor, side: int, mean: Sequence[float], std: Sequence[float]) -> Tensor:
     """Byte images as a model sees them: float, square, normalised by channel.
 
-    >>> prepared(torch.full((1, 3, 2, 2), 255, dtype=torch.uint8), 2, (0.5,) * 3, (0.5,) * 3).unique()
+    >>> prepared(torch.full((1, 3, 2, 2), 255, dtype=torch.uint8), 2, (0.5,) * 3,
+    ...     (0.5,) * 3).unique()
     tensor([1.])
     """
     values = images.float()
     if images.shape[-2:] != (side, side):
-        values = F.interpolate(values, (side, side), mode="bicubic", antialias=True).clamp(
-            0, 255
-        )  # bicubic overshoots at edges
+        # bicubic overshoots at edges
+        values = F.interpolate(values, (side, side), mode="bicubic", antialias=True).clamp(0, 255)
     shape = (1, -1, 1, 1)
     centre, factor = (
         torch.tensor(numbers, device=images.device).reshape(shape) for numbers in (mean, std)

@@ -1,4 +1,6 @@
-"""OpenAI's text embeddings over HTTP: batches, patience with rate limits and failures, and a key that is kept nowhere."""
+"""OpenAI's text embeddings over HTTP: batches, patience with rate limits and failures, and a key
+that is kept nowhere.
+"""
 
 import base64
 import os
@@ -31,14 +33,18 @@ TIMEOUT = 60.0  # seconds without an answer
 
 @dataclass(frozen=True)
 class OpenAIEmbedder(Embedder):
-    """text-embedding-3-large, the papers' text embedder. The key comes from the environment, when a request is sent and not before.
+    """text-embedding-3-large, the papers' text embedder.
 
-    `dollars` is the price of a million tokens, for the estimate that is printed before anything is sent: 0.13 for text-embedding-3-large as
-    published in 2025. Prices change. `seed` is that of the jitter between tries. The service keeps no hash of its weights: the cache
-    is named by the model, its dimensions and the address, and is the record of what was answered.
+    The key comes from the environment, when a request is sent and not before.
+
+    `dollars` is the price of a million tokens, for the estimate that is printed before anything is
+    sent: 0.13 for text-embedding-3-large as published in 2025. Prices change. `seed` is that of the
+    jitter between tries. The service keeps no hash of its weights: the cache is named by the model,
+    its dimensions and the address, and is the record of what was answered.
 
     >>> OpenAIEmbedder().estimate([["four"] * 1_000_000])
-    'OpenAI text-embedding-3-large: 1,000,000 texts, about 1,000,000 tokens, about $0.13 at $0.13 per million tokens.'
+    'OpenAI text-embedding-3-large: 1,000,000 texts, about 1,000,000 tokens, about $0.13 at $0.13
+    per million tokens.'
     """
 
     model: str = "text-embedding-3-large"
@@ -67,7 +73,8 @@ class OpenAIEmbedder(Embedder):
         cut = sum(map(str.__ne__, texts, fitting))
         return (
             [
-                f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut to its first {most:,} tokens."
+                f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut "
+                f"to its first {most:,} tokens."
             ]
             if cut
             else []
@@ -78,7 +85,10 @@ class OpenAIEmbedder(Embedder):
         tokens = sum(sizes) / BYTES_PER_TOKEN
         cost = tokens * self.dollars / 1e6
         sum_of_money = f"about ${cost:,.2f}" if cost >= 0.01 else "less than $0.01"
-        return f"{self.name}: {len(sizes):,} texts, about {tokens:,.0f} tokens, {sum_of_money} at ${self.dollars:g} per million tokens."
+        return (
+            f"{self.name}: {len(sizes):,} texts, about {tokens:,.0f} tokens, {sum_of_money} at "
+            f"${self.dollars:g} per million tokens."
+        )
 
     def embed(self, batch: Inputs) -> Tensor:
         assert isinstance(batch, list)
@@ -117,38 +127,47 @@ class OpenAIEmbedder(Embedder):
                 wait = _asked_wait(answer) or wait
             if attempt + 1 < TRIES:
                 print(
-                    f"{self.base_url}: {why}; trying again in {wait:.0f} s ({attempt + 2} of {TRIES} tries)"
+                    f"{self.base_url}: {why}; trying again in {wait:.0f} s ({attempt + 2} of "
+                    f"{TRIES} tries)"
                 )
                 sleep(wait)
         raise InputError(
-            f"{self.base_url} gave no embeddings in {TRIES} tries, the last: {why}; what is done is kept, so start again later."
+            f"{self.base_url} gave no embeddings in {TRIES} tries, the last: {why}; what is done "
+            "is kept, so start again later."
         )
 
     def _wait(self, text: str, attempt: int) -> float:
-        """Seconds before the next try: doubled each time, with jitter so that many processes do not come back at once."""
+        """Seconds before the next try: doubled each time, with jitter so that many processes do not
+        come back at once.
+        """
         jitter = generator(self.seed, "openai-wait", zlib.crc32(text.encode()), attempt).uniform(
             0.5, 1
         )
         return min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * jitter
 
     def _refusal(self, answer: requests.Response) -> str:
-        """Why a request failed, where it may be tried again; an InputError where that is useless."""
+        """Why a request failed, where it may be tried again; an InputError where that is
+        useless.
+        """
         code = answer.status_code
         if code in (401, 403):  # nothing of the answer is shown, because it may quote the key
             raise InputError(
-                f"{self.base_url} refused the key in {KEY} (status {code}); set one that may use {self.model}."
+                f"{self.base_url} refused the key in {KEY} (status {code}); set one that may use "
+                f"{self.model}."
             )
         message = _message(answer)
         if "insufficient_quota" in message:
             raise InputError(
-                f"{self.base_url}: the account of this key has no credit left; what is done is kept, so start again with credit."
+                f"{self.base_url}: the account of this key has no credit left; what is done is "
+                "kept, so start again with credit."
             )
         if code not in (408, 409, 429) and code < 500:
             raise InputError(f"{self.base_url} refused a request (status {code}): {message}")
         wait = _asked_wait(answer)
         if wait > LONGEST_ASKED:
             raise InputError(
-                f"{self.base_url} asks for {wait:,.0f} s of patience; what is done is kept, so start again then."
+                f"{self.base_url} asks for {wait:,.0f} s of patience; what is done is kept, so "
+                "start again then."
             )
         return f"status {code}"
 
@@ -160,14 +179,16 @@ class OpenAIEmbedder(Embedder):
             ]
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
-                f"{self.base_url} answered with something else than embeddings; is it the address of an OpenAI API?"
+                f"{self.base_url} answered with something else than embeddings; is it the address "
+                "of an OpenAI API?"
             ) from error
         if [row["index"] for row in rows] != list(range(items)) or {
             len(vector) for vector in vectors
         } != {self.dimensions}:
             lengths = ", ".join(sorted({str(len(vector)) for vector in vectors}))
             raise InputError(
-                f"{self.base_url} answered {items} texts with {len(rows)} embeddings of {lengths} numbers; {self.model} has {self.dimensions} each."
+                f"{self.base_url} answered {items} texts with {len(rows)} embeddings of {lengths} "
+                f"numbers; {self.model} has {self.dimensions} each."
             )
         return np.stack(vectors)
 

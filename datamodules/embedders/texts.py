@@ -18,12 +18,14 @@ def check_texts(inputs: Inputs, name: str) -> list[str]:
     empty = [row for row, text in enumerate(inputs) if not text.strip()]
     if empty:
         raise InputError(
-            f"{name_rows(empty)} of the texts hold{'s' * (len(empty) == 1)} nothing to embed; leave such items out."
+            f"{name_rows(empty)} of the texts hold{'s' * (len(empty) == 1)} nothing to embed; "
+            "leave such items out."
         )
     broken = [row for row, text in enumerate(inputs) if not _is_unicode(text)]
     if broken:
         raise InputError(
-            f"{name_rows(broken)} of the texts cannot be written as UTF-8; read the file again with its right encoding."
+            f"{name_rows(broken)} of the texts cannot be written as UTF-8; read the file again "
+            "with its right encoding."
         )
     return inputs
 

@@ -1,4 +1,6 @@
-"""Any pretrained image model of the timm library, by name; `vit_small_patch14_dinov2` is DINOv2-small."""
+"""Any pretrained image model of the timm library, by name; `vit_small_patch14_dinov2` is
+DINOv2-small.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,10 +19,12 @@ from datamodules.io.files import sha256
 
 @dataclass(frozen=True)
 class TimmEmbedder(ImageEmbedder):
-    """The features that the model's own head would see: the class token of DINOv2, pooled features of a convolutional network.
+    """The features that the model's own head would see: the class token of DINOv2, pooled features
+    of a convolutional network.
 
-    Weights come from the hub, or from the model's `.safetensors` file where `weights` names it. `image_size` is the side of the
-    images that the model sees; where none is given it is the model's own (518 for DINOv2, which is slow without a GPU).
+    Weights come from the hub, or from the model's `.safetensors` file where `weights` names it.
+    `image_size` is the side of the images that the model sees; where none is given it is the
+    model's own (518 for DINOv2, which is slow without a GPU).
     """
 
     model: str = "vit_small_patch14_dinov2.lvd142m"
@@ -80,7 +84,8 @@ class TimmEmbedder(ImageEmbedder):
         repository = self._config.hf_hub_id
         if repository is None:
             raise InputError(
-                f"timm has no pretrained weights for {self.model}; name a .safetensors file of them as weights."
+                f"timm has no pretrained weights for {self.model}; name a .safetensors file of "
+                "them as weights."
             )
         folder = hub_folder(
             repository, "fetch its model.safetensors by another way and name that file as weights"
@@ -94,7 +99,9 @@ class TimmEmbedder(ImageEmbedder):
             if self.image_size and self._config.fixed_input_size
             else {}
         )
-        try:  # with its own head, because timm would otherwise accept a file of another model and leave weights at random
+        # with its own head, because timm would otherwise accept a file of another model and leave
+        # weights at random
+        try:
             network = timm.create_model(
                 self.model,
                 pretrained=True,
@@ -103,12 +110,14 @@ class TimmEmbedder(ImageEmbedder):
             )
         except (RuntimeError, AssertionError, KeyError, OSError, SafetensorError) as error:
             raise InputError(
-                f"{self._file} and {self.side} pixels do not fit timm's {self.model}; give it its own weights and size."
+                f"{self._file} and {self.side} pixels do not fit timm's {self.model}; give it its "
+                "own weights and size."
             ) from error
         patch = getattr(getattr(network, "patch_embed", None), "patch_size", (1,))[0]
         if self.side % patch:
             raise InputError(
-                f"TimmEmbedder's image_size is {self.side}; {self.model} takes multiples of {patch}, the side of its patches."
+                f"TimmEmbedder's image_size is {self.side}; {self.model} takes multiples of "
+                f"{patch}, the side of its patches."
             )
         return network.eval()
 

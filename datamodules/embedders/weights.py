@@ -1,4 +1,6 @@
-"""Where the weights of frozen models come from: a package that carries them, the hub, or a file of the user's. Never a pickle."""
+"""Where the weights of frozen models come from: a package that carries them, the hub, or a file of
+the user's. Never a pickle.
+"""
 
 import hashlib
 from collections.abc import Iterable
@@ -12,7 +14,8 @@ from datamodules.io.files import sha256
 
 
 def package_folder(package: str) -> Path | None:
-    """Where an installed package lies, without running any of its code; None where it is not installed.
+    """Where an installed package lies, without running any of its code; None where it is not
+    installed.
 
     >>> package_folder("no_such_package") is None
     True
@@ -26,7 +29,10 @@ def package_folder(package: str) -> Path | None:
 
 
 def hub_folder(repository: str, instead: str) -> Path:
-    """A model's files from the hub, kept in the hub's own cache on this machine. `instead` says what to do where there is no hub."""
+    """A model's files from the hub, kept in the hub's own cache on this machine.
+
+    `instead` says what to do where there is no hub.
+    """
     try:
         return Path(
             snapshot_download(
@@ -44,7 +50,8 @@ def check_weights(path: Path, expected: str) -> Path:
     digest = sha256(path)
     if digest != expected:
         raise InputError(
-            f"{path} does not hold the published weights (its sha256 starts with {digest[:8]}, it should be {expected[:8]}); install it again."
+            f"{path} does not hold the published weights (its sha256 starts with {digest[:8]}, it "
+            f"should be {expected[:8]}); install it again."
         )
     return path
 

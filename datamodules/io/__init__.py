@@ -1,1 +1,3 @@
-"""From bytes to arrays: downloads, archives, images, idx and tables, each checked before it is believed. Imports core alone."""
+"""From bytes to arrays: downloads, archives, images, idx and tables, each checked before it is
+believed. Imports core alone.
+"""

@@ -1,4 +1,7 @@
-"""One named member of an archive to one path. Nothing in an archive can choose where it lands, how much is unpacked, or what is run."""
+"""One named member of an archive to one path.
+
+Nothing in an archive can choose where it lands, how much is unpacked, or what is run.
+"""
 
 import tarfile
 import zipfile
@@ -13,7 +16,9 @@ MOST = 4 * 2**30  # bytes of a member; no published file comes near
 
 
 def take_from_tar(archive: Path, member: str, path: Path) -> None:
-    """Write a file of a tar archive, compressed or not, to `path`; a member that is a link, a folder or a device is none."""
+    """Write a file of a tar archive, compressed or not, to `path`; a member that is a link, a
+    folder or a device is none.
+    """
     try:
         with tarfile.open(archive) as tar:
             entry = tar.getmember(member)
@@ -49,7 +54,8 @@ def take_from_zip(archive: Path, member: str, path: Path) -> None:
 def _write(archive: Path, source: IO[bytes], member: str, size: int, path: Path) -> None:
     if size > MOST:
         raise InputError(
-            f"{archive} announces {size:,} bytes of {member}; no published file has more than {MOST:,}."
+            f"{archive} announces {size:,} bytes of {member}; no published file has more than "
+            f"{MOST:,}."
         )
     write_atomically(path, source)
 
@@ -58,5 +64,6 @@ def _not_an_archive(archive: Path, member: str, error: Exception) -> InputError:
     if isinstance(error, InputError):
         return error
     return InputError(
-        f"{archive} is no archive that {member} can be taken from ({type(error).__name__}); it was cut short or altered."
+        f"{archive} is no archive that {member} can be taken from ({type(error).__name__}); it "
+        "was cut short or altered."
     )

@@ -1,4 +1,6 @@
-"""Tables of the user's own as Arrow columns: CSV, parquet or a dataset of the hub, of any length, with no Python object per row."""
+"""Tables of the user's own as Arrow columns: CSV, parquet or a dataset of the hub, of any length,
+with no Python object per row.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,15 +16,15 @@ from core.errors import InputError, name_rows
 from datamodules.io.tables import quietly, refuse_too_many_rows
 
 pc: Any = pyarrow.compute  # its functions are made at import, where no type checker sees them
-WORDS = pa.dictionary(
-    pa.int32(), pa.string()
-)  # every different word once, and a number for each row
+# every different word once, and a number for each row
+WORDS = pa.dictionary(pa.int32(), pa.string())
 AT_ONCE = 1 << 20  # rows
 BLOCK = 1 << 24  # bytes of a CSV
 
 
 def stream_columns(where: Path | str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """These columns of a .csv or .parquet file, a folder of .parquet files, or (a text, not a path) a dataset on the hub by its id, some rows at a time.
+    """These columns of a .csv or .parquet file, a folder of .parquet files, or (a text, not a path)
+    a dataset on the hub by its id, some rows at a time.
 
     In CSV all values are text. Nothing is unpickled and no code of a dataset is run.
     """
@@ -34,9 +36,8 @@ def stream_columns(where: Path | str, columns: Sequence[str]) -> Iterator[pa.Rec
         for batch in (
             _from_csv(where, columns) if where.suffix == ".csv" else _from_parquet(where, columns)
         ):
-            batch.validate(
-                full=True
-            )  # a damaged file may hold numbers of words that it does not have
+            # a damaged file may hold numbers of words that it does not have
+            batch.validate(full=True)
             yield _of_plain_types(batch)
     except InputError:
         raise
@@ -44,7 +45,8 @@ def stream_columns(where: Path | str, columns: Sequence[str]) -> Iterator[pa.Rec
         kind = "CSV" if where.suffix == ".csv" else "parquet"
         why = " ".join(str(error).split())[:160]
         raise InputError(
-            f"{where} cannot be read as {kind} ({why}); it was cut short, altered or is something else."
+            f"{where} cannot be read as {kind} ({why}); it was cut short, altered or is something "
+            "else."
         ) from error
 
 
@@ -55,7 +57,8 @@ def read_columns(where: Path | str, columns: Sequence[str]) -> pa.Table:
         table = pa.concat_tables(batches, promote_options="permissive") if batches else pa.table({})
     except pa.ArrowException as error:
         raise InputError(
-            f"the files of {where} hold different kinds of values in a column; write all of them alike."
+            f"the files of {where} hold different kinds of values in a column; write all of them "
+            "alike."
         ) from error
     if len(table) == 0:
         raise InputError(f"{where} has no rows; it needs at least one.")
@@ -100,7 +103,8 @@ def _from_hub(name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
     ) as error:  # the hub and the network raise many types; all mean the same to the user
         reason = type(error).__name__
         raise InputError(
-            f"there is no file {name}, and no dataset of that id could be loaded from the hub ({reason}); give a file or an id."
+            f"there is no file {name}, and no dataset of that id could be loaded from the hub "
+            f"({reason}); give a file or an id."
         ) from error
     whole = datasets.concatenate_datasets(
         list(result.values()) if isinstance(result, dict) else [result]
@@ -117,7 +121,8 @@ def _of_plain_types(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def plain(values: pa.Array) -> pa.Array:
-    """The same values in one of Arrow's older types: for views and for types of other libraries it lacks most functions.
+    """The same values in one of Arrow's older types: for views and for types of other libraries it
+    lacks most functions.
 
     >>> str(plain(pa.array(["yes", "no"], pa.string_view())).type)
     'large_string'
@@ -132,9 +137,8 @@ def plain(values: pa.Array) -> pa.Array:
     if pa.types.is_binary_view(kind):
         return values.cast(pa.large_binary())
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        ends = np.cumsum(
-            pc.list_value_length(values).fill_null(0).to_numpy()
-        )  # Arrow's own cast of them makes lists that are not valid
+        # Arrow's own cast of them makes lists that are not valid
+        ends = np.cumsum(pc.list_value_length(values).fill_null(0).to_numpy())
         return pa.LargeListArray.from_arrays(
             np.append(0, ends), values.flatten(), mask=values.is_null()
         )
@@ -159,7 +163,9 @@ def _check(result: Sequence[str], columns: list[str], source: Path | str) -> Non
 
 
 def numbers(table: pa.Table, columns: Sequence[str], source: Path | str) -> np.ndarray:
-    """Numbers of several columns [rows, columns], or of one column that holds a list in every row; what is empty or no number is refused."""
+    """Numbers of several columns [rows, columns], or of one column that holds a list in every row;
+    what is empty or no number is refused.
+    """
     if len(columns) == 1:
         return _lists(table[columns[0]], columns[0], source)
     return np.stack([_numbers(table[name], name, source) for name in columns], axis=1)
@@ -200,7 +206,8 @@ def _lists(chunks: pa.ChunkedArray, column: str, source: Path | str) -> np.ndarr
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     ):
         raise InputError(
-            f"{source}, column {column}, holds {kind}; one column must hold lists of numbers, or name one column for each class."
+            f"{source}, column {column}, holds {kind}; one column must hold lists of numbers, or "
+            "name one column for each class."
         )
     refuse_rows(_where(chunks.is_null()), source, column, "no list", "every row needs one")
     length = pc.list_value_length(chunks).to_numpy()

@@ -1,4 +1,6 @@
-"""Columns of words as numbers: every different value once, and for each row which of them it has, however many rows there are."""
+"""Columns of words as numbers: every different value once, and for each row which of them it has,
+however many rows there are.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,14 +14,18 @@ from datamodules.io.arrow_tables import pc, refuse_rows, stream_columns
 
 
 class Encoded(NamedTuple):
-    """A column of whole numbers or texts; `codes` are places in `values`, which are in no order and all occur."""
+    """A column of whole numbers or texts; `codes` are places in `values`, which are in no order and
+    all occur.
+    """
 
     values: pa.Array
     codes: np.ndarray  # int32, one per row
 
 
 def encode_columns(where: Path | str, columns: Sequence[str]) -> dict[str, Encoded]:
-    """Columns of a file of any length, of which never more than some rows are held as anything but numbers."""
+    """Columns of a file of any length, of which never more than some rows are held as anything but
+    numbers.
+    """
     growing = {name: _Growing(name, where) for name in columns}
     for batch in stream_columns(where, columns):
         for name, column in growing.items():
@@ -51,14 +57,14 @@ class _Growing:
     def add(self, chunk: pa.Array) -> None:
         if pa.types.is_nested(chunk.type):
             raise InputError(
-                f"{self.source}, column {self.column}, holds {chunk.type}; it must hold texts or whole numbers."
+                f"{self.source}, column {self.column}, holds {chunk.type}; it must hold texts or "
+                "whole numbers."
             )
         self._refuse(np.flatnonzero(chunk.is_null().to_numpy(zero_copy_only=False)), "no value")
         chunk = self._numbered(chunk)
         indices = chunk.indices.to_numpy(zero_copy_only=False)
-        used = np.flatnonzero(
-            np.bincount(indices, minlength=len(chunk.dictionary))
-        )  # a dictionary may hold words that no row has
+        # a dictionary may hold words that no row has
+        used = np.flatnonzero(np.bincount(indices, minlength=len(chunk.dictionary)))
         words = self._words(chunk.dictionary.take(pa.array(used)))
         for bad, fault in (
             (words.is_null(), "no value"),
@@ -83,7 +89,8 @@ class _Growing:
 
     def _unread(self, values: pa.Array) -> InputError:
         return InputError(
-            f"{self.source}, column {self.column}, holds {values.type}, which does not read as text; write it as text."
+            f"{self.source}, column {self.column}, holds {values.type}, which does not read as "
+            "text; write it as text."
         )
 
     def _words(self, values: pa.Array) -> pa.Array:

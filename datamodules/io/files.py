@@ -1,4 +1,6 @@
-"""Published data files: found where the user keeps them, fetched where they are absent, and always checked."""
+"""Published data files: found where the user keeps them, fetched where they are absent, and always
+checked.
+"""
 
 import gzip
 import hashlib
@@ -20,30 +22,38 @@ from core.errors import InputError
 from core.folder_lock import folder_lock
 from datamodules.io.archives import take_from_tar, take_from_zip
 
+# of .npy files, by their version
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
-}  # of .npy files, by their version
+}
 
 
 class AbsentFile(InputError):
-    """A file that is not there and could not be fetched, which whoever can do without it may want to tell from one that is wrong."""
+    """A file that is not there and could not be fetched, which whoever can do without it may want
+    to tell from one that is wrong.
+    """
 
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """One file of a dataset: where it lies below the data root, its sha256, and where it can be downloaded."""
+    """One file of a dataset: where it lies below the data root, its sha256, and where it can be
+    downloaded.
+    """
 
     path: str
-    # of a .gz: that of its uncompressed content, because the same content is often compressed anew; None where it is not known: who reads the
-    # file then checks what is in it
+    # of a .gz: that of its uncompressed content, because the same content is often compressed anew;
+    # None where it is not known: who reads the file then checks what is in it
     sha256: str | None
     url: str
     archive_sha256: str | None = (
-        None  # of what the url gives, where that is a tar archive that holds the file under the same path, or a .gz
+        # of what the url gives, where that is a tar archive that holds the file under the same
+        # path, or a .gz
+        None
     )
     member: str | None = (
-        None  # its path in a zip archive that the url gives; the archive's own sha256 need not be known
+        # its path in a zip archive that the url gives; the archive's own sha256 need not be known
+        None
     )
 
 
@@ -56,14 +66,17 @@ def find(root: str | os.PathLike, file: PublishedFile) -> Path:
     digest = sha256(path)
     if file.sha256 is not None and digest != file.sha256:
         raise InputError(
-            f"{path} is not the published file (its sha256 starts with {digest[:8]}, it should be {file.sha256[:8]}); "
+            f"{path} is not the published file (its sha256 starts with {digest[:8]}, it should be "
+            f"{file.sha256[:8]}); "
             "delete it to have it downloaded again."
         )
     return path
 
 
 def fetch(root: str | os.PathLike, file: PublishedFile) -> Path:
-    """Where the file lies below `root`, after a download where it was absent; a file that lies there already is not looked into."""
+    """Where the file lies below `root`, after a download where it was absent; a file that lies
+    there already is not looked into.
+    """
     path = Path(root) / file.path
     if not path.exists():
         with folder_lock(path.parent, "downloads a file"):
@@ -80,8 +93,11 @@ def read_array(path: Path) -> np.ndarray:
 
 
 def array_header(path: Path) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype, int]:
-    """Shape, order and kind of the numbers in a .npy file, and where they begin. What the header announces is compared with the file's size, so
-    that no memory is taken for what is not there."""
+    """Shape, order and kind of the numbers in a .npy file, and where they begin.
+
+    What the header announces is compared with the file's size, so that no memory is taken for what
+    is not there.
+    """
     try:
         with (
             open(path, "rb") as stream,
@@ -89,7 +105,8 @@ def array_header(path: Path) -> tuple[tuple[int, ...], Literal["C", "F"], np.dty
         ):  # of a header that Python 2 wrote
             shape, by_columns, kind = HEADERS[np.lib.format.read_magic(stream)](stream)
             start = stream.tell()
-    # a header is read as an expression of Python, hence the last four; it is short, so the memory is that of the parser's stack
+    # a header is read as an expression of Python, hence the last four; it is short, so the memory
+    # is that of the parser's stack
     except (
         OSError,
         KeyError,
@@ -110,7 +127,8 @@ def array_header(path: Path) -> tuple[tuple[int, ...], Literal["C", "F"], np.dty
     held, announced = path.stat().st_size - start, math.prod(shape) * kind.itemsize
     if held != announced or min(shape, default=0) < 0:
         raise InputError(
-            f"{path} holds {held} bytes of data, but its header announces {announced}; it was cut short or altered."
+            f"{path} holds {held} bytes of data, but its header announces {announced}; it was cut "
+            "short or altered."
         )
     return shape, "F" if by_columns else "C", kind, start
 
@@ -127,7 +145,9 @@ def sha256(path: Path) -> str:
 
 
 def _download(path: Path, file: PublishedFile) -> None:
-    """Into a folder of ours beside the file's place, so that nothing that lies there is ever replaced. An archive that lies there is used as it is."""
+    """Into a folder of ours beside the file's place, so that nothing that lies there is ever
+    replaced. An archive that lies there is used as it is.
+    """
     name = file.url.rsplit("/", 1)[-1].partition("?")[0]
     known = file.archive_sha256 or (None if file.member else file.sha256)
     kept = path.parent / name
@@ -143,21 +163,22 @@ def _download(path: Path, file: PublishedFile) -> None:
             except InputError as error:
                 what = kept if fetched == kept else f"what {file.url} gave"
                 raise AbsentFile(
-                    f"{path} is absent and {what} is no archive with {file.member}; put the file there by hand."
+                    f"{path} is absent and {what} is no archive with {file.member}; put the file "
+                    "there by hand."
                 ) from error
         elif file.archive_sha256 is not None and path.suffix != ".gz":
             take_from_tar(fetched, file.path, path)
             if not os.path.lexists(kept):
-                os.replace(
-                    fetched, kept
-                )  # for other files that it holds; its digest is known, unlike a zip archive's
+                # for other files that it holds; its digest is known, unlike a zip archive's
+                os.replace(fetched, kept)
         else:
             os.replace(fetched, path)
 
 
 def _fetched(file: PublishedFile, known: str | None, to: Path, path: Path) -> Path:
     try:
-        # pooch downloads to a temporary name and moves the file into place only when its hash is right
+        # pooch downloads to a temporary name and moves the file into place only when its hash is
+        # right
         return Path(
             pooch.retrieve(
                 file.url, known and f"sha256:{known}", to.name, to.parent, progressbar=True
@@ -165,5 +186,6 @@ def _fetched(file: PublishedFile, known: str | None, to: Path, path: Path) -> Pa
         )
     except Exception as error:  # network libraries raise many types; all mean the same to the user
         raise AbsentFile(
-            f"{path} is absent and {file.url} could not be downloaded ({type(error).__name__}); put the file there by hand."
+            f"{path} is absent and {file.url} could not be downloaded ({type(error).__name__}); "
+            "put the file there by hand."
         ) from error

@@ -66,6 +66,7 @@ def read_mnist(root: str, part: str) -> Handwritten:
     result = Handwritten(read_idx(images), read_idx(digits))
     if result.images.shape[1:] != (SIDE, SIDE) or result.images.shape[:1] != result.digits.shape:
         raise InputError(
-            f"{images} and {digits} hold {result.images.shape} and {result.digits.shape}; they must be images and their labels."
+            f"{images} and {digits} hold {result.images.shape} and {result.digits.shape}; they "
+            "must be images and their labels."
         )
     return result

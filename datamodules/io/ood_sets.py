@@ -1,4 +1,6 @@
-"""Images from elsewhere, as bytes in a dataset's own shape: published sets by name, and any folder of images, idx, .bin or .mat file by its path."""
+"""Images from elsewhere, as bytes in a dataset's own shape: published sets by name, and any folder
+of images, idx, .bin or .mat file by its path.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -39,18 +41,22 @@ PUBLISHED = {
         archive_sha256="346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
     ),
 }
-# the classes that the label bytes of a record count: CIFAR-10 has one label, CIFAR-100 a coarse and a fine one
+# the classes that the label bytes of a record count: CIFAR-10 has one label, CIFAR-100 a coarse and
+# a fine one
 CIFAR_LABELS = ((10,), (20, 100))
 IMAGE_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 
 def fetch_ood_set(source: str, root: str) -> None:
-    """Make sure that a set is at hand: a published one is downloaded below `root` where it is absent. `AbsentFile` where it is not to be had."""
+    """Make sure that a set is at hand: a published one is downloaded below `root` where it is
+    absent. `AbsentFile` where it is not to be had.
+    """
     if source in PUBLISHED:
         fetch(root, PUBLISHED[source])
     elif not Path(source).exists():
         raise AbsentFile(
-            f"there is no file or folder {source}; give a path that exists, or one of the names {', '.join(sorted(PUBLISHED))}."
+            f"there is no file or folder {source}; give a path that exists, or one of the names "
+            f"{', '.join(sorted(PUBLISHED))}."
         )
 
 
@@ -58,7 +64,8 @@ def read_ood_set(source: str, root: str, input_shape: tuple[int, ...]) -> Tensor
     """All images of a set, uint8 [N, *input_shape]; one that is published is checked first."""
     if len(input_shape) != 3 or input_shape[0] not in (1, 3):
         raise InputError(
-            f"{source} holds images, which do not fit inputs of shape {input_shape}; they fit (1 or 3 channels, height, width)."
+            f"{source} holds images, which do not fit inputs of shape {input_shape}; they fit (1 "
+            "or 3 channels, height, width)."
         )
     fetch_ood_set(source, root)
     path = find(root, PUBLISHED[source]) if source in PUBLISHED else Path(source)
@@ -71,11 +78,13 @@ def read_ood_set(source: str, root: str, input_shape: tuple[int, ...]) -> Tensor
 
 
 def fit_images(images: Tensor, input_shape: tuple[int, ...]) -> Tensor:
-    """Bring uint8 images [N, 1 or 3, H, W] to another shape: grey is repeated, colours are averaged, other sizes are resized.
+    """Bring uint8 images [N, 1 or 3, H, W] to another shape: grey is repeated, colours are
+    averaged, other sizes are resized.
 
     >>> fit_images(torch.full((5, 1, 28, 28), 7, dtype=torch.uint8), (3, 32, 32)).shape
     torch.Size([5, 3, 32, 32])
-    >>> fit_images(torch.tensor([10, 20, 60], dtype=torch.uint8).reshape(1, 3, 1, 1), (1, 1, 1)).item()
+    >>> fit_images(torch.tensor([10, 20, 60], dtype=torch.uint8).reshape(1, 3, 1, 1),
+    ...     (1, 1, 1)).item()
     30
     """
     if images.shape[1] == 3 and input_shape[0] == 1:
@@ -86,7 +95,9 @@ def fit_images(images: Tensor, input_shape: tuple[int, ...]) -> Tensor:
 
 
 def read_folder(folder: Path, input_shape: tuple[int, ...]) -> Tensor:
-    """All images in a folder and the folders in it, in the order of their paths; they may differ in size."""
+    """All images in a folder and the folders in it, in the order of their paths; they may differ in
+    size.
+    """
     paths = sorted(
         path
         for path in folder.rglob("*")
@@ -105,7 +116,10 @@ def read_image(path: Path) -> Tensor:
 
 
 def read_cifar(path: Path) -> Tensor:
-    """The images of a file in CIFAR's binary version. Records of CIFAR-10 have one label byte, those of CIFAR-100 two; the labels tell which."""
+    """The images of a file in CIFAR's binary version.
+
+    Records of CIFAR-10 have one label byte, those of CIFAR-100 two; the labels tell which.
+    """
     content = np.fromfile(path, dtype=np.uint8)
     for classes in CIFAR_LABELS:
         record = len(classes) + 3 * 32 * 32
@@ -114,24 +128,28 @@ def read_cifar(path: Path) -> Tensor:
             if (records[:, : len(classes)] < classes).all():
                 return torch.from_numpy(records[:, len(classes) :].reshape(-1, 3, 32, 32).copy())
     raise InputError(
-        f"{path} ({len(content)} bytes) is not in CIFAR's binary version, whose records have 3073 bytes (CIFAR-10) or 3074 (CIFAR-100) "
+        f"{path} ({len(content)} bytes) is not in CIFAR's binary version, whose records have 3073 "
+        "bytes (CIFAR-10) or 3074 (CIFAR-100) "
         "and start with their labels; it was cut short or is something else."
     )
 
 
 def read_svhn(path: Path) -> Tensor:
-    """The images X [32, 32, 3, N] of a Matlab file in the layout of SVHN's cropped digits. Nothing but numbers is taken from it."""
+    """The images X [32, 32, 3, N] of a Matlab file in the layout of SVHN's cropped digits.
+
+    Nothing but numbers is taken from it.
+    """
     try:
-        listed = [
-            (shape, kind) for name, shape, kind in whosmat(path) if name == "X"
-        ]  # headers alone: cells within cells would crash scipy
+        # headers alone: cells within cells would crash scipy
+        listed = [(shape, kind) for name, shape, kind in whosmat(path) if name == "X"]
         bytes_only = [len(shape) == 4 and kind == "uint8" for shape, kind in listed] == [True]
         images = loadmat(path, variable_names=["X"]).get("X") if bytes_only else None
     except (
         Exception
     ) as error:  # scipy raises many types for files that are cut short or of another version
         raise InputError(
-            f"{path} cannot be read as a Matlab file (version 7.2 or older); it was cut short or is something else."
+            f"{path} cannot be read as a Matlab file (version 7.2 or older); it was cut short or "
+            "is something else."
         ) from error
     if (
         not isinstance(images, np.ndarray)
@@ -140,7 +158,8 @@ def read_svhn(path: Path) -> Tensor:
         or images.shape[2] != 3
     ):
         raise InputError(
-            f"{path} is not in SVHN's layout; it must hold X, bytes of shape height x width x 3 x N."
+            f"{path} is not in SVHN's layout; it must hold X, bytes of shape height x width x 3 x "
+            "N."
         )
     return torch.from_numpy(np.ascontiguousarray(images.transpose(3, 2, 0, 1)))
 
@@ -149,7 +168,8 @@ def read_idx_images(path: Path) -> Tensor:
     images = read_idx(path)
     if images.ndim != 3:
         raise InputError(
-            f"{path} has {images.ndim} dimension(s), so it holds no images; name the file of images (idx3)."
+            f"{path} has {images.ndim} dimension(s), so it holds no images; name the file of "
+            "images (idx3)."
         )
     return torch.from_numpy(images)[:, None]
 
@@ -162,5 +182,6 @@ def _reader(path: Path) -> Callable[[Path], Tensor]:
     if path.suffix in (".gz", ".idx") or path.name.endswith("ubyte"):
         return read_idx_images
     raise InputError(
-        f"{path} is of no kind that is known here: a folder of images, an idx file (.gz, .idx, ubyte), CIFAR's .bin, or SVHN's .mat."
+        f"{path} is of no kind that is known here: a folder of images, an idx file (.gz, .idx, "
+        "ubyte), CIFAR's .bin, or SVHN's .mat."
     )

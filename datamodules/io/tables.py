@@ -1,4 +1,7 @@
-"""Published tables as JSON lines, CSV or parquet, from a file or from the hub. A file is data: nothing in it is run, opened or fetched."""
+"""Published tables as JSON lines, CSV or parquet, from a file or from the hub.
+
+A file is data: nothing in it is run, opened or fetched.
+"""
 
 import csv
 import json
@@ -19,9 +22,11 @@ Table = dict[str, list[Any]]
 
 
 def read_table(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> Table:
-    """These columns of a .jsonl, .csv or .parquet file, row by row; in CSV all values are text, also where they look like numbers or say "NA".
+    """These columns of a .jsonl, .csv or .parquet file, row by row; in CSV all values are text,
+    also where they look like numbers or say "NA".
 
-    Of the `optional` columns there are those that the file has. A folder stands for all .parquet files in it, in the order of their paths.
+    Of the `optional` columns there are those that the file has. A folder stands for all .parquet
+    files in it, in the order of their paths.
     """
     if path.is_dir():
         parts = [read_table(part, columns, optional) for part in sorted(path.rglob("*.parquet"))]
@@ -39,7 +44,8 @@ def read_table(path: Path, columns: Sequence[str], optional: Sequence[str] = ())
         table = read(path, (*columns, *optional))
     except FileNotFoundError as error:
         raise InputError(f"there is no {path}; give a .csv, .jsonl or .parquet file.") from error
-    # Arrow has a base class of its own, the others raise ValueError; KeyError and OverflowError are of values that Python has no equal of
+    # Arrow has a base class of its own, the others raise ValueError; KeyError and OverflowError are
+    # of values that Python has no equal of
     except (
         pa.ArrowException,
         csv.Error,
@@ -103,15 +109,20 @@ def _parquet(path: Path, wanted: Sequence[str]) -> Table:
 
 
 def refuse_too_many_rows(announced: int, path: Path) -> None:
-    """Nothing, unless a parquet file (or a folder of them) announces more rows than a table may have."""
+    """Nothing, unless a parquet file (or a folder of them) announces more rows than a table may
+    have.
+    """
     if not 0 <= announced <= MOST_ROWS:
         raise InputError(f"{path} announces {announced:,} rows; a table may have {MOST_ROWS:,}.")
 
 
 def read_hub_table(name: str, columns: Sequence[str], optional: Sequence[str] = ()) -> Table:
-    """The same of a dataset on the Hugging Face hub, all its parts one after the other. The library runs no code that a dataset brings.
+    """The same of a dataset on the Hugging Face hub, all its parts one after the other.
 
-    Pictures are given as the bytes that the dataset holds: the library would open any path or address that a row names instead.
+    The library runs no code that a dataset brings.
+
+    Pictures are given as the bytes that the dataset holds: the library would open any path or
+    address that a row names instead.
     """
     import datasets  # takes a second to import, which only those who use the hub should pay
 
@@ -121,7 +132,8 @@ def read_hub_table(name: str, columns: Sequence[str], optional: Sequence[str] = 
         Exception
     ) as error:  # the hub and the network raise many types; all mean the same to the user
         raise InputError(
-            f"{name} could not be loaded from the hub ({type(error).__name__}); give the id of a dataset, or a file."
+            f"{name} could not be loaded from the hub ({type(error).__name__}); give the id of a "
+            "dataset, or a file."
         ) from error
     parts = list(result.values()) if isinstance(result, dict) else [result]
     table: Any = datasets.concatenate_datasets(parts).with_format("arrow")  # pyright: ignore[reportArgumentType]
@@ -143,7 +155,8 @@ def _check_columns(there: Any, source: str, columns: Sequence[str]) -> None:
 
 
 def refuse(rows: Sequence[int] | np.ndarray, path: Path, fault: str, allowed: str) -> None:
-    """Nothing, unless there are rows at fault: then an error that names the first of them, counted from 0.
+    """Nothing, unless there are rows at fault: then an error that names the first of them, counted
+    from 0.
 
     >>> refuse([3, 5], Path("raw_data.csv"), "no text", "every item needs one")
     Traceback (most recent call last):
@@ -155,7 +168,9 @@ def refuse(rows: Sequence[int] | np.ndarray, path: Path, fault: str, allowed: st
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without the library's progress bars, which flash by, and its log of errors, which are raised anyway."""
+    """Without the library's progress bars, which flash by, and its log of errors, which are raised
+    anyway.
+    """
     import datasets
     from datasets.utils import are_progress_bars_disabled
     from datasets.utils import logging as log

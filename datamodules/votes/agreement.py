@@ -12,10 +12,11 @@ RARE = 1e-3  # the chance of always giving one label, below which it is suspicio
 
 
 def krippendorff_alpha(counts: np.ndarray) -> float:
-    """Krippendorff's alpha for nominal data from counts [N, K]: 1 is perfect agreement, 0 is that of chance.
+    """Krippendorff's alpha for nominal data from counts [N, K]: 1 is perfect agreement, 0 is that
+    of chance.
 
-    Items with one vote pair with nothing and are left out, as he does. NaN where there is nothing to compare: no item has two votes, or
-    all votes name one class.
+    Items with one vote pair with nothing and are left out, as he does. NaN where there is nothing
+    to compare: no item has two votes, or all votes name one class.
 
     >>> round(krippendorff_alpha(np.array([[2, 0], [0, 2], [1, 1]])), 4)  # 1 - (1/3) / (3/5)
     0.4444
@@ -28,9 +29,8 @@ def krippendorff_alpha(counts: np.ndarray) -> float:
         agreeing += float(((part * (part - 1)).sum(1) / (votes - 1)).sum())
         of_class += part.sum(0)
     total = of_class.sum()
-    by_chance = (
-        total * (total - 1) - (of_class * (of_class - 1)).sum()
-    )  # ordered pairs of votes that differ, whatever their items
+    # ordered pairs of votes that differ, whatever their items
+    by_chance = total * (total - 1) - (of_class * (of_class - 1)).sum()
     return (
         float("nan") if by_chance == 0 else float(1 - (total - agreeing) * (total - 1) / by_chance)
     )
@@ -38,7 +38,9 @@ def krippendorff_alpha(counts: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class AnnotatorRecords:
-    """Of every annotator: the number of votes, how many could be compared, the share of others' votes that were the same, and the label given most."""
+    """Of every annotator: the number of votes, how many could be compared, the share of others'
+    votes that were the same, and the label given most.
+    """
 
     votes: np.ndarray
     compared: np.ndarray  # votes on items that someone else judged
@@ -75,10 +77,12 @@ def annotator_records(annotations: Annotations, counts: np.ndarray) -> Annotator
 
 
 def far_below(records: AnnotatorRecords) -> tuple[np.ndarray, float, float]:
-    """Annotators who agree with others far less than the rest do, and the median and spread that they are held against.
+    """Annotators who agree with others far less than the rest do, and the median and spread that
+    they are held against.
 
-    Those with at least FEWEST compared votes whose agreement is more than FAR standard deviations below the median of such annotators. The
-    standard deviation is the larger of the spread over annotators (1.4826 x the median absolute deviation) and the error of the annotator's own mean
+    Those with at least FEWEST compared votes whose agreement is more than FAR standard deviations
+    below the median of such annotators. The standard deviation is the larger of the spread over
+    annotators (1.4826 x the median absolute deviation) and the error of the annotator's own mean
     were theirs the median agreement, so that few votes or a very even crowd accuse nobody.
     """
     judged = np.flatnonzero(records.compared >= FEWEST)
@@ -93,7 +97,9 @@ def far_below(records: AnnotatorRecords) -> tuple[np.ndarray, float, float]:
 
 
 def one_label_only(records: AnnotatorRecords, shares: np.ndarray) -> np.ndarray:
-    """Annotators of at least FEWEST votes who always gave one label, though by its share of all votes the chance of that is below RARE."""
+    """Annotators of at least FEWEST votes who always gave one label, though by its share of all
+    votes the chance of that is below RARE.
+    """
     chance = shares[records.favourite] ** records.votes
     return np.flatnonzero(
         (records.votes >= FEWEST) & (records.favourite_share == 1) & (chance < RARE)

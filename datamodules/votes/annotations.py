@@ -41,7 +41,8 @@ def repeated_votes(item: np.ndarray, annotator: np.ndarray) -> np.ndarray:
     """
     num_annotators = int(annotator.max()) + 1
     ordered = _pairs(item, annotator, num_annotators)
-    ordered.sort()  # in place, and made anew below in the rare case: pairs of 20,000,000 votes take 160 MB
+    # in place, and made anew below in the rare case: pairs of 20,000,000 votes take 160 MB
+    ordered.sort()
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     del ordered
     if len(twice) == 0:

@@ -1,11 +1,13 @@
 """How annotators' votes reach the loss: each delivery is a pure function of (votes, seed, epoch).
 
-A delivery is a small description that a config can hold. `bind(votes, seed)` turns it into an object whose `targets(epoch)`
-gives that epoch's targets for all items at once: integers [N] for hard deliveries, floats [N, K] for soft ones.
+A delivery is a small description that a config can hold. `bind(votes, seed)` turns it into an
+object whose `targets(epoch)` gives that epoch's targets for all items at once: integers [N] for
+hard deliveries, floats [N, K] for soft ones.
 
 >>> votes = VoteTable(counts=[[2, 1], [0, 4]])
 >>> multipass = Multipass().bind(votes, seed=0)
->>> torch.stack([multipass.targets(epoch) for epoch in range(3)]).sum(0)  # one vote of three was for class 1
+>>> # one vote of three was for class 1
+>>> torch.stack([multipass.targets(epoch) for epoch in range(3)]).sum(0)
 tensor([1, 3])
 """
 
@@ -55,7 +57,9 @@ class SoftLabels(Delivery):
 
 @dataclass(frozen=True)
 class MajorityVote(Delivery):
-    """The most voted class (ties: lowest class number): the usual practice, which discards disagreement."""
+    """The most voted class (ties: lowest class number): the usual practice, which discards
+    disagreement.
+    """
 
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
         return _Constant(torch.from_numpy(votes.majority))
@@ -63,7 +67,10 @@ class MajorityVote(Delivery):
 
 @dataclass(frozen=True)
 class LabelSmoothing(Delivery):
-    """The majority class with `epsilon` of the mass spread evenly over all classes. The papers do not state their epsilon."""
+    """The majority class with `epsilon` of the mass spread evenly over all classes.
+
+    The papers do not state their epsilon.
+    """
 
     epsilon: float = 0.1
 
@@ -80,7 +87,9 @@ class LabelSmoothing(Delivery):
 
 @dataclass(frozen=True)
 class Multipass(Delivery):
-    """One observed vote per item and epoch: each item's votes, shuffled once, are cycled through by epoch mod their number."""
+    """One observed vote per item and epoch: each item's votes, shuffled once, are cycled through by
+    epoch mod their number.
+    """
 
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
         return _Cycle(votes, seed)
@@ -98,14 +107,17 @@ class DeterministicControl(Delivery):
 
 @dataclass(frozen=True)
 class StochasticLabelSampling(Delivery):
-    """One label per item, drawn from its distribution anew every `resample_every` epochs (1; larger for the staleness probe)."""
+    """One label per item, drawn from its distribution anew every `resample_every` epochs (1; larger
+    for the staleness probe).
+    """
 
     resample_every: int = 1
 
     def __post_init__(self):
         if not isinstance(self.resample_every, int) or self.resample_every < 1:
             raise InputError(
-                f"{type(self).__name__}'s resample_every is {self.resample_every}; it must be a whole number of 1 or more."
+                f"{type(self).__name__}'s resample_every is {self.resample_every}; it must be a "
+                "whole number of 1 or more."
             )
 
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
@@ -114,7 +126,9 @@ class StochasticLabelSampling(Delivery):
 
 @dataclass(frozen=True)
 class ShuffledSLS(StochasticLabelSampling):
-    """Sampling after one permutation of the distributions across items: keeps the statistics, breaks the match."""
+    """Sampling after one permutation of the distributions across items: keeps the statistics,
+    breaks the match.
+    """
 
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
         order = generator(seed, "shuffled-sls").permutation(len(votes))
@@ -123,9 +137,11 @@ class ShuffledSLS(StochasticLabelSampling):
 
 @dataclass(frozen=True)
 class Mixup(Delivery):
-    """Convex combinations of two items of a batch, inputs and targets alike, on top of any other delivery.
+    """Convex combinations of two items of a batch, inputs and targets alike, on top of any other
+    delivery.
 
-    The papers state neither alpha nor the base: 1.0 is the original authors' choice for CIFAR, the majority vote their setting.
+    The papers state neither alpha nor the base: 1.0 is the original authors' choice for CIFAR, the
+    majority vote their setting.
     """
 
     base: Delivery = field(default_factory=MajorityVote)
@@ -148,7 +164,9 @@ class _Constant(BoundDelivery):
 
 
 class _Cycle(BoundDelivery):
-    """All votes as one flat list, grouped by item and shuffled within each, so that an epoch is a single gather."""
+    """All votes as one flat list, grouped by item and shuffled within each, so that an epoch is a
+    single gather.
+    """
 
     def __init__(self, votes: VoteTable, seed: int):
         if votes.counts is None:
@@ -186,15 +204,16 @@ class _Cycle(BoundDelivery):
 class _Draws(BoundDelivery):
     """Inverse-CDF sampling: one uniform number per item and a binary search along its classes.
 
-    Where there are votes, the number chooses one of them, and the search runs along their running totals: whole numbers, which take an eighth
-    to a half of the memory that probabilities do.
+    Where there are votes, the number chooses one of them, and the search runs along their running
+    totals: whole numbers, which take an eighth to a half of the memory that probabilities do.
     """
 
     def __init__(self, votes: VoteTable, seed: int, every: int):
         self._seed, self._every, self._total = seed, every, None
         if votes.counts is None:
             cumulative = np.cumsum(votes.probs, axis=1)
-            # the last step is exactly 1, so that a uniform number below 1 never reaches a class without votes
+            # the last step is exactly 1, so that a uniform number below 1 never reaches a class
+            # without votes
             cumulative /= cumulative[:, -1:]
         else:
             self._total = votes.counts.sum(1, dtype=np.int64)
@@ -236,9 +255,11 @@ class _Mixed(BoundDelivery):
     def blend(
         self, inputs: Tensor, targets: Tensor, rows: Tensor, epoch: int
     ) -> tuple[Tensor, Tensor]:
-        """Mix each item with its neighbour in the batch (whose order is already random), one share for the whole batch.
+        """Mix each item with its neighbour in the batch (whose order is already random), one share
+        for the whole batch.
 
-        The share is looked up by the batch's first item, so it is a function of (seed, epoch) and the batch alone.
+        The share is looked up by the batch's first item, so it is a function of (seed, epoch) and
+        the batch alone.
         """
         inputs, targets = self._base.blend(inputs, targets, rows, epoch)
         if self._shares[0] != epoch:

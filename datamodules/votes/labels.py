@@ -1,4 +1,6 @@
-"""Labels as people see them: what is printed of them, and which of them could be taken for each other."""
+"""Labels as people see them: what is printed of them, and which of them could be taken for each
+other.
+"""
 
 import re
 import unicodedata
@@ -7,7 +9,8 @@ from typing import NamedTuple
 
 LONGEST = 60  # characters that are printed of a name
 LETTERS = "look-alike letters"
-# Letters of other alphabets that look like Latin ones: a short list for a warning, not the Unicode consortium's.
+# Letters of other alphabets that look like Latin ones: a short list for a warning, not the Unicode
+# consortium's.
 _CYRILLIC = (
     "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425"
     "\u0430\u0435\u0455\u0456\u0458\u043e\u0440\u0441\u0443\u0445\u0501\u051b\u051d\u04bb",
@@ -18,9 +21,11 @@ _GREEK = (
     "ABEZHIKMNOPTYXovi",
 )
 _OTHERS = ("\u0131\u0251\u0261", "iag")
-# What takes room and shows nothing, besides what Python calls a space: fillers of Hangul and Khitan, Braille without dots, a note without a head, and so on.
+# What takes room and shows nothing, besides what Python calls a space: fillers of Hangul and
+# Khitan, Braille without dots, a note without a head, and so on.
 _BLANK = re.compile("[\u115f\u1160\u2800\u3164\uffa0\U00013441\U00013442\U00016fe4\U0001d159]")
-# What takes no room: Unicode's default-ignorable characters, some of which are marks, as accents are, but show nothing.
+# What takes no room: Unicode's default-ignorable characters, some of which are marks, as accents
+# are, but show nothing.
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff0-\ufff8"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -74,7 +79,8 @@ class LookAlikes(NamedTuple):
 
 
 def look_alikes(names: Sequence[str]) -> list[LookAlikes]:
-    """Names that differ only in blanks, in case, in characters of no width, or in letters that look alike (other alphabets, other forms of one letter).
+    """Names that differ only in blanks, in case, in characters of no width, or in letters that look
+    alike (other alphabets, other forms of one letter).
 
     >>> for pair in look_alikes(["yes", "no", "yes ", "No", "n\\u043e"]):
     ...     print(pair)
@@ -116,7 +122,9 @@ def _without_blanks(name: str) -> str:
 
 
 def _with_width(name: str) -> str:
-    """Without what takes no room: joiners, marks of direction, choices between forms of a character, commands to a terminal."""
+    """Without what takes no room: joiners, marks of direction, choices between forms of a
+    character, commands to a terminal.
+    """
     shown = _IGNORABLE.sub("", name)
     return "".join(
         letter

@@ -11,8 +11,9 @@ from core.randomness import generator
 def stratified_split(strata: np.ndarray, fractions: Sequence[float], seed: int) -> list[np.ndarray]:
     """Cut items into parts of exact total size that each hold their share of every stratum.
 
-    Parts are cut off one after the other. A part's share of each stratum is rounded down, and the items still owed to it come one each from
-    the strata with the largest remainders (equal ones by chance): every stratum is within one item of its share of what was left to cut.
+    Parts are cut off one after the other. A part's share of each stratum is rounded down, and the
+    items still owed to it come one each from the strata with the largest remainders (equal ones by
+    chance): every stratum is within one item of its share of what was left to cut.
 
     >>> train, test = stratified_split(np.array([0] * 8 + [1] * 2), [0.5, 0.5], seed=0)
     >>> len(train), len(test), sorted(np.concatenate([train, test]).tolist()) == list(range(10))
@@ -24,7 +25,8 @@ def stratified_split(strata: np.ndarray, fractions: Sequence[float], seed: int) 
         or abs(sum(fractions) - 1) > 1e-9
     ):
         raise InputError(
-            f"the split fractions are {list(fractions)}; each must be above 0 and they must sum to 1."
+            f"the split fractions are {list(fractions)}; each must be above 0 and they must sum "
+            "to 1."
         )
     rng = generator(seed, "split")
     _, stratum, size = np.unique(np.asarray(strata), return_inverse=True, return_counts=True)
@@ -42,6 +44,7 @@ def stratified_split(strata: np.ndarray, fractions: Sequence[float], seed: int) 
     parts = [np.sort(by_stratum[part_of == part]) for part in range(len(fractions))]
     if any(len(part) == 0 for part in parts):
         raise InputError(
-            f"splitting {len(stratum)} items by {list(fractions)} leaves a part empty; use larger fractions or more items."
+            f"splitting {len(stratum)} items by {list(fractions)} leaves a part empty; use larger "
+            "fractions or more items."
         )
     return parts

@@ -1,4 +1,6 @@
-"""The vote table: what annotators said about each item, checked once, and all that follows from it."""
+"""The vote table: what annotators said about each item, checked once, and all that follows
+from it.
+"""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -10,16 +12,18 @@ from core.errors import InputError, name_rows
 from core.randomness import generator
 from datamodules.votes.splitting import stratified_split
 
-# Published probabilities are often rounded to three decimals; a row further than this from 1 is a mistake, not rounding.
+# Published probabilities are often rounded to three decimals; a row further than this from 1 is a
+# mistake, not rounding.
 SUM_TOLERANCE = 1e-3
 MOST_VOTES = np.iinfo(np.int32).max  # of one item
-BLOCK = (
-    1 << 20
-)  # numbers that are worked on at once, so that what is only passing through stays small beside the table itself
+# numbers that are worked on at once, so that what is only passing through stays small beside the
+# table itself
+BLOCK = 1 << 20
 
 
 class VoteTable:
-    """Votes of N items over K classes: integer counts, or only probabilities where that is all there is.
+    """Votes of N items over K classes: integer counts, or only probabilities where that is all
+    there is.
 
     >>> votes = VoteTable(counts=[[3, 1], [0, 4]])
     >>> votes.probs.tolist(), votes.majority.tolist(), votes.unanimous.tolist()
@@ -27,7 +31,10 @@ class VoteTable:
     """
 
     def __init__(self, counts, source: str = "the vote table"):
-        """`source` names the file in error messages. Counts that are int32 already are kept as they are, without a copy."""
+        """`source` names the file in error messages.
+
+        Counts that are int32 already are kept as they are, without a copy.
+        """
         table = _as_matrix(counts, source, "votes")
         check_counts(table, source)
         totals = table.sum(1, keepdims=True, dtype=np.float64)
@@ -43,7 +50,9 @@ class VoteTable:
 
     @classmethod
     def from_probs(cls, probs, source: str = "the probability table") -> "VoteTable":
-        """A table of probabilities alone. It has no counts, so it can be sampled from but not cycled through.
+        """A table of probabilities alone.
+
+        It has no counts, so it can be sampled from but not cycled through.
 
         >>> VoteTable.from_probs([[0.5, 0.5]]).counts is None
         True
@@ -84,7 +93,10 @@ class VoteTable:
         return len(self.probs if self.counts is None else self.counts)
 
     def __repr__(self) -> str:
-        return f"VoteTable({len(self)} items, {self.num_classes} classes, {'probabilities' if self.counts is None else 'counts'})"
+        return (
+            f"VoteTable({len(self)} items, {self.num_classes} classes, "
+            f"{'probabilities' if self.counts is None else 'counts'})"
+        )
 
     @property
     def num_classes(self) -> int:
@@ -97,9 +109,11 @@ class VoteTable:
         return _shares(self.counts)
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """`probs` by blocks of rows, for work that should not hold all of it: of 1,000,000 x 100 it takes 800 MB.
+        """`probs` by blocks of rows, for work that should not hold all of it: of 1,000,000 x 100 it
+        takes 800 MB.
 
-        >>> [(rows.start, probs.tolist()) for rows, probs in VoteTable(counts=[[3, 1], [0, 4]]).blocks()]
+        >>> [(rows.start, probs.tolist()) for rows,
+        ...     probs in VoteTable(counts=[[3, 1], [0, 4]]).blocks()]
         [(0, [[0.75, 0.25], [0.0, 1.0]])]
         """
         step = max(1, BLOCK // self.num_classes)
@@ -115,7 +129,10 @@ class VoteTable:
 
     @cached_property
     def entropy(self) -> np.ndarray:
-        """Entropy of each item's distribution, in nats. Summed in order of size, so that equal spreads tie exactly."""
+        """Entropy of each item's distribution, in nats.
+
+        Summed in order of size, so that equal spreads tie exactly.
+        """
         return np.concatenate([entr(np.sort(probs, axis=1)).sum(1) for _, probs in self.blocks()])
 
     @property
@@ -125,16 +142,22 @@ class VoteTable:
 
     @cached_property
     def majority(self) -> np.ndarray:
-        """The most voted class of each item; of tied classes always the one with the lowest number."""
+        """The most voted class of each item; of tied classes always the one with the lowest
+        number.
+        """
         return (self.probs if self.counts is None else self.counts).argmax(1)
 
     @property
     def unanimous(self) -> np.ndarray:
-        """Where all votes name one class (no human label variation, "NoHLV"); its complement is "HLV"."""
+        """Where all votes name one class (no human label variation, "NoHLV"); its complement is
+        "HLV".
+        """
         return ((self.probs if self.counts is None else self.counts) > 0).sum(1) == 1
 
     def high_disagreement(self, quantile: float = 0.9) -> np.ndarray:
-        """Where entropy reaches its `quantile` over the table and is not zero. The papers do not state their cut.
+        """Where entropy reaches its `quantile` over the table and is not zero.
+
+        The papers do not state their cut.
 
         >>> VoteTable(counts=[[4, 0], [3, 1], [2, 2]]).high_disagreement(0.9).tolist()
         [False, False, True]
@@ -146,7 +169,8 @@ class VoteTable:
         return (self.entropy >= np.quantile(self.entropy, quantile)) & ~self.unanimous
 
     def subsample(self, k: int, seed: int) -> "VoteTable":
-        """As if each item had been shown to only k annotators: k independent draws from its distribution.
+        """As if each item had been shown to only k annotators: k independent draws from its
+        distribution.
 
         >>> VoteTable(counts=[[30, 20], [50, 0]]).subsample(5, seed=0).counts.sum(1).tolist()
         [5, 5]
@@ -171,14 +195,16 @@ class VoteTable:
         return self._checked(self.counts[index], None, self.source)
 
     def split(self, fractions, seed: int, entropy_bins: int = 1) -> list[np.ndarray]:
-        """Row numbers of each part, stratified by majority class and by bins of normalised entropy of equal width: a function of the seed alone."""
+        """Row numbers of each part, stratified by majority class and by bins of normalised entropy
+        of equal width: a function of the seed alone.
+        """
         if entropy_bins < 1:
             raise InputError(
-                f"the number of entropy bins to stratify by is {entropy_bins}; it must be at least 1."
+                f"the number of entropy bins to stratify by is {entropy_bins}; it must be at "
+                "least 1."
             )
-        level = np.minimum(
-            (self.normalized_entropy * entropy_bins).astype(int), entropy_bins - 1
-        )  # evenly spread votes fall into the last bin
+        # evenly spread votes fall into the last bin
+        level = np.minimum((self.normalized_entropy * entropy_bins).astype(int), entropy_bins - 1)
         return stratified_split(self.majority * entropy_bins + level, fractions, seed)
 
 
@@ -212,7 +238,8 @@ def _as_matrix(values, source: str, what: str) -> np.ndarray:
         raise InputError(f"{source} holds {table.dtype} values; {what} must be numbers.")
     if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
         raise InputError(
-            f"{source} has shape {list(table.shape)}; {what} must be a table of at least one item and two classes."
+            f"{source} has shape {list(table.shape)}; {what} must be a table of at least one item "
+            "and two classes."
         )
     return table
 

@@ -1,4 +1,6 @@
-"""Starts the processes of a run on several devices of one machine, as Lightning does, and has them end together."""
+"""Starts the processes of a run on several devices of one machine, as Lightning does, and has them
+end together.
+"""
 
 import os
 import threading
@@ -15,7 +17,9 @@ from experiment.processes.end_together import PATIENCE, check_port, end
 
 
 class Launcher(_SubprocessScriptLauncher):
-    """The other processes of a run end with the one that the user started, and it ends with the exit code of one that fails."""
+    """The other processes of a run end with the one that the user started, and it ends with the
+    exit code of one that fails.
+    """
 
     def launch(
         self, function: Callable, *args: Any, trainer: Trainer | None = None, **kwargs: Any
@@ -38,7 +42,10 @@ class Launcher(_SubprocessScriptLauncher):
             time.sleep(0.2)
 
     def end_if_one_failed(self, patience: float) -> None:
-        """After a mistake at once: it has been told. What else ended one process, a signal for instance, may be about to end this one too."""
+        """After a mistake at once: it has been told.
+
+        What else ended one process, a signal for instance, may be about to end this one too.
+        """
         for code in (process.returncode for process in self.procs if process.returncode):
             time.sleep(0 if code == 2 else patience)
             end(code if code > 0 else 128 - code)
@@ -56,7 +63,9 @@ def watch_processes(trainer: Trainer) -> None:
 
 
 def wait_for_processes(trainer: Trainer) -> None:
-    """To be called when a command has done its work: the other processes of the run would be ended with this one."""
+    """To be called when a command has done its work: the other processes of the run would be ended
+    with this one.
+    """
     launcher = trainer.strategy.launcher
     if isinstance(launcher, Launcher):
         for process in launcher.procs:

@@ -1,7 +1,9 @@
-"""The processes of one run end together: what ends one of them is told once, and the others end with it.
+"""The processes of one run end together: what ends one of them is told once, and the others end
+with it.
 
-A process that fails asks the store at which all of them met (torch.distributed's) whether another failed before it. The first one tells why; those that
-only lost their connection to it say nothing. Processes that wait elsewhere are ended by who started them: `ddp_launcher`, torchrun, or srun with
+A process that fails asks the store at which all of them met (torch.distributed's) whether another
+failed before it. The first one tells why; those that only lost their connection to it say nothing.
+Processes that wait elsewhere are ended by who started them: `ddp_launcher`, torchrun, or srun with
 `--kill-on-bad-exit`.
 """
 
@@ -22,7 +24,10 @@ TELLING = 300.0  # seconds for another process to say so, on a machine as busy a
 
 
 def tell_and_end(error: Exception) -> None:
-    """End this process, and so the run: a user's mistake is one sentence and exit code 2. Of a process alone, any other error is left to the caller."""
+    """End this process, and so the run: a user's mistake is one sentence and exit code 2.
+
+    Of a process alone, any other error is left to the caller.
+    """
     mistake = mistake_behind(error) or taken_port(error)
     alone = not _have_met()
     if mistake is None and alone:
@@ -36,7 +41,9 @@ def tell_and_end(error: Exception) -> None:
 
 
 def end_interrupted(stop: Interrupted) -> None:
-    """End this process after a signal, or because time is up, and say so once: where several processes share the run, the one that it reached first does."""
+    """End this process after a signal, or because time is up, and say so once: where several
+    processes share the run, the one that it reached first does.
+    """
     alone = not _have_met()
     if alone and is_first_process():
         print(stop.line(), file=sys.stderr)
@@ -63,7 +70,10 @@ def taken_port(error: BaseException | None) -> InputError | None:
     ):
         error = error.__cause__ or error.__context__
     port = os.environ.get("MASTER_PORT")
-    result = f"MASTER_PORT is {port}, which another program on this machine uses; set it to a free port, or leave it out and one is found."
+    result = (
+        f"MASTER_PORT is {port}, which another program on this machine uses; set it to a "
+        "free port, or leave it out and one is found."
+    )
     return InputError(result) if error else None
 
 
@@ -72,7 +82,8 @@ def check_port() -> None:
     port = os.environ.get("MASTER_PORT")
     if port is not None and not (port.isdecimal() and int(port) < 65536):
         raise InputError(
-            f"MASTER_PORT is {port}; it must be a number from 0 to 65535, or left out, and a free one is found."
+            f"MASTER_PORT is {port}; it must be a number from 0 to 65535, or left out, and a free "
+            "one is found."
         )
 
 
@@ -84,7 +95,9 @@ def end(code: int) -> None:
 
 
 def _failed_before(store: Any, code: int) -> int | None:
-    """The exit code of the process of this run that failed before this one, once that has told why; None where none did."""
+    """The exit code of the process of this run that failed before this one, once that has told why;
+    None where none did.
+    """
     if store is None:
         return None
     mine = f"{_rank()} {code}"
@@ -104,7 +117,10 @@ def _failed_before(store: Any, code: int) -> int | None:
 
 
 def _store() -> Any:
-    """Where the processes of a run leave each other a word, if there is such a place. Those that torchrun starts have one before they have met."""
+    """Where the processes of a run leave each other a word, if there is such a place.
+
+    Those that torchrun starts have one before they have met.
+    """
     if _have_met():
         from torch.distributed.distributed_c10d import _get_default_store
 
@@ -120,7 +136,10 @@ def _store() -> Any:
 
 
 def _have_met() -> bool:
-    """Whether this process is one of several that talk to each other. A command that has not imported torch, which takes seconds, is not."""
+    """Whether this process is one of several that talk to each other.
+
+    A command that has not imported torch, which takes seconds, is not.
+    """
     dist = sys.modules.get("torch.distributed")
     return (
         dist is not None

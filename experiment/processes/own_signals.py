@@ -1,7 +1,8 @@
-"""Signals in a training are those of `interruption`, where a command has set them, and not Lightning's.
+"""Signals in a training are those of `interruption`, where a command has set them, and not
+Lightning's.
 
-Lightning's handler of SIGTERM ends a training with exit code 0. With several processes it has them wait for each other in the middle of a step, from
-which some never come back.
+Lightning's handler of SIGTERM ends a training with exit code 0. With several processes it has them
+wait for each other in the middle of a step, from which some never come back.
 """
 
 from lightning import Trainer
@@ -11,7 +12,9 @@ from core.interruption import interrupt_on_signals, signals_interrupt
 
 
 class OwnSignals(_SignalConnector):
-    """Sets Lightning's handlers, of which that for Slurm's requeue is needed, and ours over those of the same signals."""
+    """Sets Lightning's handlers, of which that for Slurm's requeue is needed, and ours over those
+    of the same signals.
+    """
 
     def register_signal_handlers(self) -> None:
         ours = signals_interrupt()

@@ -46,7 +46,10 @@ class DeeperFFN(_FeedForward):
 
 
 class MLPHead(_FeedForward):
-    """Two layers with GELU and dropout, for frozen embeddings. The papers state neither the hidden size nor the dropout."""
+    """Two layers with GELU and dropout, for frozen embeddings.
+
+    The papers state neither the hidden size nor the dropout.
+    """
 
     def __init__(
         self,

@@ -7,7 +7,9 @@ from lightning_modules.networks.network import Network, check_images
 
 
 class LeNet(Network):
-    """Two convolutions and three linear layers. The papers do not state its details; these are the common modern ones.
+    """Two convolutions and three linear layers.
+
+    The papers do not state its details; these are the common modern ones.
 
     The first convolution is padded as for MNIST, so images from 8 x 8 pixels upward are accepted.
 
@@ -20,7 +22,8 @@ class LeNet(Network):
         check_images("LeNet", input_shape, least=8)
         kernel = 5 if min(input_shape[1:]) >= 12 else 3
         self.convolutions = nn.Sequential(
-            nn.Conv2d(input_shape[0], 6, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),  # the same as in the other order, on a quarter of the values
+            # the same as in the other order, on a quarter of the values
+            nn.Conv2d(input_shape[0], 6, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),
             nn.Conv2d(6, 16, kernel), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True),
             nn.Flatten(),
         )  # fmt: skip

@@ -1,4 +1,6 @@
-"""ResNet-18 for 32 x 32 images: a 3 x 3 stem of stride 1 and no max-pool, built from torchvision's blocks."""
+"""ResNet-18 for 32 x 32 images: a 3 x 3 stem of stride 1 and no max-pool, built from torchvision's
+blocks.
+"""
 
 from torch import Tensor, nn
 from torchvision.models.resnet import BasicBlock
@@ -7,7 +9,9 @@ from lightning_modules.networks.network import Network, check_images
 
 
 class ResNet18(Network):
-    """The CIFAR form of ResNet-18. `width` is the number of channels of the first stage: 64 in the paper, 8 to try it on a CPU.
+    """The CIFAR form of ResNet-18.
+
+    `width` is the number of channels of the first stage: 64 in the paper, 8 to try it on a CPU.
 
     >>> import torch
     >>> ResNet18((3, 32, 32), 10, width=8)(torch.zeros(2, 3, 32, 32)).shape

@@ -11,7 +11,9 @@ from lightning_modules.networks.network import Network, check_images
 
 
 class TimmModel(Network):
-    """`--model.network TimmModel --model.network.name convnext_atto`; `pretrained` fetches weights from the hub."""
+    """`--model.network TimmModel --model.network.name convnext_atto`; `pretrained` fetches weights
+    from the hub.
+    """
 
     def __init__(
         self, input_shape: tuple[int, ...], num_classes: int, name: str, pretrained: bool = False
@@ -32,7 +34,9 @@ class TimmModel(Network):
             self._try(name, input_shape, num_classes)
 
     def _try(self, name: str, input_shape: tuple[int, ...], num_classes: int) -> None:
-        """One image, before any training: models are made for images of some size, and not all of them have their classifier at the end."""
+        """One image, before any training: models are made for images of some size, and not all of
+        them have their classifier at the end.
+        """
         try:
             with torch.no_grad():
                 fits = self.eval()(torch.zeros(1, *input_shape)).shape == (1, num_classes)
@@ -46,11 +50,13 @@ class TimmModel(Network):
         ) as error:  # theirs for shapes that do not fit
             reason = " ".join(str(error).split())[:160] or type(error).__name__
             raise InputError(
-                f"timm's {name} does not take inputs of the shape {input_shape} ({reason}); choose another model or size."
+                f"timm's {name} does not take inputs of the shape {input_shape} ({reason}); "
+                "choose another model or size."
             ) from error
         if not fits:
             raise InputError(
-                f"timm's {name} has no classifier at its end that gives {num_classes} logits; choose another model."
+                f"timm's {name} has no classifier at its end that gives {num_classes} logits; "
+                "choose another model."
             )
         self.train()
 

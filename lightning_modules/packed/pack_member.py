@@ -1,4 +1,6 @@
-"""A member of a pack: an ordinary classifier with its data, schedule and stopping rule, and what becomes of it."""
+"""A member of a pack: an ordinary classifier with its data, schedule and stopping rule, and what
+becomes of it.
+"""
 
 import math
 from collections.abc import Callable
@@ -29,7 +31,9 @@ KEPT = (
 
 @dataclass
 class EarlyStopping:
-    """Stop after `patience` epochs in a row without an improvement by more than `min_delta`, as Lightning's callback does."""
+    """Stop after `patience` epochs in a row without an improvement by more than `min_delta`, as
+    Lightning's callback does.
+    """
 
     patience: int
     min_delta: float = 0.0
@@ -51,9 +55,8 @@ class Member:
     bound: Any  # its own delivery, bound to the datamodule's training votes
     max_epochs: int
     early_stopping: EarlyStopping | None = None
-    stops: tuple[
-        int, ...
-    ] = ()  # also note the best weights after these numbers of epochs: shorter runs are prefixes of this one
+    # also note the best weights after these numbers of epochs: shorter runs are its prefixes
+    stops: tuple[int, ...] = ()
     best_score: float = math.inf
     best_epoch: int = -1
     best_state: dict[str, Tensor] = field(default_factory=dict)
@@ -62,21 +65,19 @@ class Member:
     last_state: dict[str, Tensor] = field(default_factory=dict)
     failed: str | None = None
     rate: float = 0.0  # this epoch's learning rate
-    strata: dict[str, Tensor] = field(
-        default_factory=dict
-    )  # masks of its validation items, by the score of the history that follows them
-    scored: tuple[
-        str, ...
-    ] = ()  # splits besides val, train or test, that each epoch is scored on as well: for curves, nothing follows them
-    # of splits, what is called with each epoch's number and predictions of them; it keeps what it needs by itself
+    # masks of its validation items, by the score of the history that follows them
+    strata: dict[str, Tensor] = field(default_factory=dict)
+    # splits besides val, train or test, that each epoch is scored on as well: for curves alone
+    scored: tuple[str, ...] = ()
+    # of splits, what is called with each epoch's number and predictions of them; it keeps what it
+    # needs by itself
     watched: dict[str, Callable[[int, Tensor], None]] = field(default_factory=dict)
     before: Tensor | None = None  # the last epoch's validation predictions, where there are strata
 
     def __post_init__(self):
         parameter = torch.nn.Parameter(torch.zeros(1))
-        self.optimizer = self.classifier.optimizer(
-            [parameter]
-        )  # holds the options; the pack does the steps
+        # holds the options; the pack does the steps
+        self.optimizer = self.classifier.optimizer([parameter])
         self.scheduler = (
             self.classifier.scheduler(self.optimizer) if self.classifier.scheduler else None
         )
@@ -113,19 +114,26 @@ class Member:
             self.optimizer.param_groups[0]["lr"] = self.rate
 
     def drift(self, probs: Tensor) -> dict[str, float]:
-        """How far its validation predictions moved since the last epoch, where that is asked for."""
+        """How far its validation predictions moved since the last epoch, where that is
+        asked for.
+        """
         if not self.strata:
             return {}
         before, self.before = self.before, probs.clone()
         return {} if before is None else prediction_drift(before, probs, self.strata)
 
     def end_epoch(self, scores: dict[str, float], weights: Callable[[], dict[str, Tensor]]) -> None:
-        """Take note of an epoch's scores; `weights` gives this member's weights where they are needed."""
+        """Take note of an epoch's scores; `weights` gives this member's weights where they are
+        needed.
+        """
         score = scores[self.classifier.monitor]
         scores = {**scores, "val/loss": score}
         self.history.append({"epoch": len(self.history), "lr": self.rate, **scores})
         if not math.isfinite(score) or not math.isfinite(scores["train/loss"]):
-            self.failed = f"its loss was {scores['train/loss']} and its validation score {score} in epoch {len(self.history) - 1}"
+            self.failed = (
+                f"its loss was {scores['train/loss']} and its validation score {score} "
+                f"in epoch {len(self.history) - 1}"
+            )
             return
         if score < self.best_score:
             self.best_score, self.best_epoch, self.best_state = (

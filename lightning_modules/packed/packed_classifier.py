@@ -1,8 +1,10 @@
-"""Many independent classifiers trained as one: seeds, deliveries, learning rates, schedules and early stopping per member.
+"""Many independent classifiers trained as one: seeds, deliveries, learning rates, schedules and
+early stopping per member.
 
-A member is an ordinary `AnnotatorClassifier` with its datamodule. It starts from the weights, sees the batches and targets and follows the
-optimizer, schedule and stopping rule that it would have had alone; only the arithmetic is shared. Lightning's Trainer is left out on purpose:
-its own cost per step is of the size of a whole packed step.
+A member is an ordinary `AnnotatorClassifier` with its datamodule. It starts from the weights, sees
+the batches and targets and follows the optimizer, schedule and stopping rule that it would have had
+alone; only the arithmetic is shared. Lightning's Trainer is left out on purpose: its own cost per
+step is of the size of a whole packed step.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,12 +27,16 @@ ITEMS = 512  # of one evaluation pass: all of them would need much memory
 IMAGES = (
     128  # the same for convolutions: what they compute of these is to stay in the processor's cache
 )
-CHUNK = 64  # batches that are prepared at once: enough to make Python's share small, few enough to keep memory flat
+# batches that are prepared at once: enough to make Python's share small, few enough to keep memory
+# flat
+CHUNK = 64
 
 
 @dataclass
 class Source:
-    """A datamodule that members share: its training batches, and the splits that they are scored on."""
+    """A datamodule that members share: its training batches, and the splits that they are scored
+    on.
+    """
 
     loader: Any
     splits: dict[str, tuple[Tensor, Tensor]]  # inputs and annotator distributions
@@ -51,9 +57,12 @@ class Source:
 
 
 class PackedClassifier:
-    """Trains members of equal shape at once. Members that share a datamodule are to follow one another in the list.
+    """Trains members of equal shape at once.
 
-    `fit` goes on until every member has finished; `after_epoch(pack)` is called after each epoch, to report progress and save state.
+    Members that share a datamodule are to follow one another in the list.
+
+    `fit` goes on until every member has finished; `after_epoch(pack)` is called after each epoch,
+    to report progress and save state.
     """
 
     def __init__(self, members: Sequence[Member]):
@@ -68,7 +77,9 @@ class PackedClassifier:
         self._attach()
 
     def _prepare_data(self) -> None:
-        """One source for each datamodule that members share, with all splits that any of them is scored or watched on."""
+        """One source for each datamodule that members share, with all splits that any of them is
+        scored or watched on.
+        """
         splits: dict[int, dict[str, None]] = {}
         for member in self.members:
             splits.setdefault(id(member.data), {"val": None}).update(
@@ -78,21 +89,25 @@ class PackedClassifier:
         self.sources = {key: Source.of(data[key], list(wanted)) for key, wanted in splits.items()}
 
     def _attach(self) -> None:
-        """Cut the stacked tensors into the active members' slices: of each, its weights, gradients and moments."""
+        """Cut the stacked tensors into the active members' slices: of each, its weights, gradients
+        and moments.
+        """
         tensors = list(self.network.tensors().values())
         gradients = [tensor.grad for tensor in tensors]
         columns = (tensors, gradients, self.moments[: len(tensors)], self.moments[len(tensors) :])
         self.slices = [
-            [[t.detach()[row] for t in column] for column in columns]
+            [[t.detach()[row] for t in column] for column in columns]  # pyright: ignore
             for row in range(len(self.active))
-        ]  # pyright: ignore
+        ]
         self._set_rates()
 
     def steps_done(self) -> int:
         return self.epoch * len(next(iter(self.sources.values())).loader)
 
     def _set_rates(self) -> None:
-        """Members of equal options form one group, so that a step is few calls however many members there are."""
+        """Members of equal options form one group, so that a step is few calls however many members
+        there are.
+        """
         groups: dict[tuple[float, float], list[list[Tensor]]] = {}
         for m, columns in zip(self.active, self.slices, strict=True):
             key = (self.members[m].rate, self.members[m].optimizer.param_groups[0]["weight_decay"])
@@ -109,7 +124,9 @@ class PackedClassifier:
 
     @property
     def spans(self) -> list[Span]:
-        """Runs of active members that see the same inputs: those that share a datamodule, but for one whose delivery blends its inputs."""
+        """Runs of active members that see the same inputs: those that share a datamodule, but for
+        one whose delivery blends its inputs.
+        """
         spans: list[Span] = []
         owner = None
         for row, m in enumerate(self.active):
@@ -176,7 +193,9 @@ class PackedClassifier:
     def _batches(
         self, span: Span, inputs: Sequence[Tensor], table: Tensor, rows: Tensor, sizes: list[int]
     ) -> list[tuple[Tensor, Tensor]]:
-        """A span's inputs and targets [members, B, K] of several batches, blended where its one member asks for it."""
+        """A span's inputs and targets [members, B, K] of several batches, blended where its one
+        member asks for it.
+        """
         bound = self.members[self.active[span.start]].bound
         targets = table[:, rows].split(sizes, 1)
         if not bound.blends:
@@ -224,7 +243,9 @@ class PackedClassifier:
 
     @torch.no_grad()
     def _evaluate(self) -> list[dict[str, float]]:
-        """Each active member's mean scores on its validation items and on the other splits that it asks for, and how far its predictions moved."""
+        """Each active member's mean scores on its validation items and on the other splits that it
+        asks for, and how far its predictions moved.
+        """
         rows = []
         for span in self.spans:
             members = [self.members[m] for m in self.active[span.start : span.stop]]
@@ -272,7 +293,9 @@ class PackedClassifier:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the rest of the training depends on, as plain data; to be taken between epochs."""
+        """Everything that the rest of the training depends on, as plain data; to be taken between
+        epochs.
+        """
         return {
             "epoch": self.epoch,
             "active": self.active,
@@ -315,7 +338,8 @@ def _differentiate(
 ) -> Tensor:
     """Each member's loss; the gradients go to the network's buffers."""
     losses = -(targets * network(inputs, spans, seeds).log_softmax(-1)).sum(-1).mean(-1)
-    losses.sum().backward()  # a member's loss depends on its own weights alone, so the gradients do not mix
+    # a member's loss depends on its own weights alone, so the gradients do not mix
+    losses.sum().backward()
     return losses.detach()
 
 
@@ -340,7 +364,9 @@ def mean_scores(probs: Tensor, annotator_probs: Tensor) -> list[dict[str, float]
 
 
 def _kernel(optimizer: torch.optim.Optimizer) -> Callable[..., None]:
-    """The fused kernel of torch's optimizer, called with lists of tensors: its own bookkeeping would cost as much as a whole step."""
+    """The fused kernel of torch's optimizer, called with lists of tensors: its own bookkeeping
+    would cost as much as a whole step.
+    """
     options = optimizer.param_groups[0]
     if isinstance(optimizer, torch.optim.SGD):
         rest = {key: options[key] for key in ("momentum", "dampening", "nesterov", "maximize")}

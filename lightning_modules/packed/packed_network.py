@@ -1,6 +1,8 @@
-"""Many networks of one shape as one: a chain of stacked layers, with activations, pooling and dropout between them.
+"""Many networks of one shape as one: a chain of stacked layers, with activations, pooling and
+dropout between them.
 
-Members that see the same batch form a span, and what the first layer does with it is a single large matmul.
+Members that see the same batch form a span, and what the first layer does with it is a single large
+matmul.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +19,8 @@ LAYERS = (nn.Linear, nn.Conv2d)
 
 
 class PackedNetwork:
-    """M networks of one shape, built from M ordinary ones and taken apart into ordinary state dicts again.
+    """M networks of one shape, built from M ordinary ones and taken apart into ordinary state dicts
+    again.
 
     >>> from lightning_modules.networks import SimpleFFN
     >>> members = [SimpleFFN((4,), 3), SimpleFFN((4,), 3)]
@@ -38,7 +41,9 @@ class PackedNetwork:
 
     @property
     def convolutional(self) -> bool:
-        """Whether its activations are so large that only some members' fit into the processor's cache."""
+        """Whether its activations are so large that only some members' fit into the processor's
+        cache.
+        """
         return any(isinstance(layer, StackedConvolution) for layer in self.layers)
 
     def __call__(
@@ -47,7 +52,9 @@ class PackedNetwork:
         spans: Sequence[Span],
         dropout_seeds: Sequence[int] | None = None,
     ) -> Tensor:
-        """Logits [M, B, K] from the inputs of each span, [B, ...]; in training, `dropout_seeds` has one seed for each span."""
+        """Logits [M, B, K] from the inputs of each span, [B, ...]; in training, `dropout_seeds` has
+        one seed for each span.
+        """
         masks = (
             self._dropout_masks(len(inputs[0]), spans, dropout_seeds)
             if dropout_seeds is not None
@@ -68,7 +75,9 @@ class PackedNetwork:
     def _dropout_masks(
         self, items: int, spans: Sequence[Span], seeds: Sequence[int]
     ) -> Iterator[Tensor]:
-        """For each dropout in turn, the masks [M, width, B] that each member would draw alone: members of a span draw the same."""
+        """For each dropout in turn, the masks [M, width, B] that each member would draw alone:
+        members of a span draw the same.
+        """
         drawn = []
         for span, seed in zip(spans, seeds, strict=True):
             torch.default_generator.manual_seed(seed)
@@ -107,7 +116,9 @@ class PackedNetwork:
 
 
 def can_be_packed(network: Network) -> bool:
-    """Whether a network is a plain chain of linear layers, or of convolutions and then linear layers, that its packed form can compute."""
+    """Whether a network is a plain chain of linear layers, or of convolutions and then linear
+    layers, that its packed form can compute.
+    """
     kinds = (
         nn.Linear,
         nn.Conv2d,
@@ -151,7 +162,9 @@ def _stacked(layers: Sequence[nn.Module]) -> StackedLinear:
 
 
 def _modules_after_each_layer(template: Network) -> list[list[nn.Module]]:
-    """What lies between one layer with weights and the next, in order; to flatten is each linear layer's own business."""
+    """What lies between one layer with weights and the next, in order; to flatten is each linear
+    layer's own business.
+    """
     between: list[list[nn.Module]] = []
     for module in template.modules():
         if isinstance(module, LAYERS):

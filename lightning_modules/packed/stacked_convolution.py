@@ -1,8 +1,11 @@
-"""Convolutions and pooling of many networks as one, on images whose last dimension is the batch: [M, channels, height, width, B].
+"""Convolutions and pooling of many networks as one, on images whose last dimension is the batch:
+[M, channels, height, width, B].
 
-In that order what a window sees as it is moved along an image is, row by row, one run of memory: to unfold an image costs little more than to copy it, a
-convolution is a matmul of what was unfolded, and pooling compares long rows. The work of torch's own convolutions and pooling on so few channels is mostly
-rearrangement. What it brings for a whole pack of LeNets is measured by benchmarks/packed.py.
+In that order what a window sees as it is moved along an image is, row by row, one run of memory: to
+unfold an image costs little more than to copy it, a convolution is a matmul of what was unfolded,
+and pooling compares long rows. The work of torch's own convolutions and pooling on so few channels
+is mostly rearrangement. What it brings for a whole pack of LeNets is measured by
+benchmarks/packed.py.
 """
 
 from collections.abc import Sequence
@@ -16,14 +19,18 @@ from lightning_modules.packed.stacked_linear import SharedInputs, Span, StackedL
 
 
 class StackedConvolution(StackedLinear):
-    """The convolutions at one depth of M networks: weight [M, out, in, kernel, kernel], bias [M, out], and a gradient buffer for each."""
+    """The convolutions at one depth of M networks: weight [M, out, in, kernel, kernel], bias [M,
+    out], and a gradient buffer for each.
+    """
 
     def __init__(self, layers: Sequence[nn.Conv2d]):
         super().__init__(layers)
         self.padding, self.kernel = int(layers[0].padding[0]), layers[0].kernel_size[0]
 
     def first(self, spans: Sequence[Span], inputs: Sequence[Tensor]) -> Tensor:
-        """Images [B, channels, height, width] of each span; members of a span share what is unfolded."""
+        """Images [B, channels, height, width] of each span; members of a span share what is
+        unfolded.
+        """
         images = [self._padded(seen.permute(1, 2, 3, 0)) for seen in inputs]
         outputs = SharedInputs.apply(
             self.weight,
@@ -47,7 +54,8 @@ class StackedConvolution(StackedLinear):
 
 
 class _OwnImages(torch.autograd.Function):
-    """Images [M, in, H, W, B], each member's own, to [M, out, h, w, B]: one matmul for each row of the window, over all places at once.
+    """Images [M, in, H, W, B], each member's own, to [M, out, h, w, B]: one matmul for each row of
+    the window, over all places at once.
 
     Members take turns with one buffer, so that what is unfolded stays in the processor's cache.
     """
@@ -59,9 +67,8 @@ class _OwnImages(torch.autograd.Function):
         ctx.layer = layer
         ctx.save_for_backward(images)
         outputs = images.new_empty(*bias.shape, *layer._size(images))
-        filters = (
-            weight.permute(0, 3, 1, 2, 4).flatten(3).contiguous()
-        )  # [M, row of the window, out, in * column of the window]
+        # [M, row of the window, out, in * column of the window]
+        filters = weight.permute(0, 3, 1, 2, 4).flatten(3).contiguous()
         strips = Strips(images, layer.kernel)
         for own, image, rows, offset in zip(outputs.flatten(2), images, filters, bias, strict=True):
             own.copy_(offset[:, None].expand_as(own))
@@ -76,9 +83,8 @@ class _OwnImages(torch.autograd.Function):
         layer: StackedConvolution = ctx.layer
         assert layer.weight.grad is not None
         assert layer.bias.grad is not None
-        filters = (
-            layer.weight.permute(0, 3, 2, 4, 1).flatten(2, 3).contiguous()
-        )  # [M, row of the window, in * column of the window, out]
+        # [M, row of the window, in * column of the window, out]
+        filters = layer.weight.permute(0, 3, 2, 4, 1).flatten(2, 3).contiguous()
         of_filters, of_images, strips = (
             torch.empty_like(filters),
             torch.zeros_like(images),
@@ -98,10 +104,12 @@ class _OwnImages(torch.autograd.Function):
 
 
 class Strips:
-    """What a row of a square window sees as it is moved over images of one size, in a buffer that they use in turn.
+    """What a row of a square window sees as it is moved over images of one size, in a buffer that
+    they use in turn.
 
-    The buffer [in * kernel, H * w * B] holds each image `kernel` times, moved by one column each time. What the first row of the window sees from
-    everywhere is its first h * w * B columns; the next row sees those that begin one row of the image later.
+    The buffer [in * kernel, H * w * B] holds each image `kernel` times, moved by one column each
+    time. What the first row of the window sees from everywhere is its first h * w * B columns; the
+    next row sees those that begin one row of the image later.
     """
 
     def __init__(self, images: Tensor, kernel: int):
@@ -130,7 +138,8 @@ class Strips:
 
 
 def unfolded(image: Tensor, kernel: int) -> Tensor:
-    """What a square window sees from everywhere, [channels * kernel * kernel, places * B], of an image [channels, height, width, B].
+    """What a square window sees from everywhere, [channels * kernel * kernel, places * B], of an
+    image [channels, height, width, B].
 
     >>> unfolded(torch.arange(6.0).view(1, 2, 3, 1), 2)
     tensor([[0., 1.],
@@ -138,14 +147,14 @@ def unfolded(image: Tensor, kernel: int) -> Tensor:
             [3., 4.],
             [4., 5.]])
     """
-    windows = image.unfold(1, kernel, 1).unfold(
-        2, kernel, 1
-    )  # [channels, h, w, B, kernel, kernel], no copy
+    # [channels, h, w, B, kernel, kernel], no copy
+    windows = image.unfold(1, kernel, 1).unfold(2, kernel, 1)
     return windows.permute(0, 4, 5, 1, 2, 3).reshape(len(image) * kernel * kernel, -1)
 
 
 def pooled(images: Tensor, ceil_mode: bool) -> Tensor:
-    """The largest of each 2 x 2 values of images [..., height, width, B], as `nn.MaxPool2d(2)` has it.
+    """The largest of each 2 x 2 values of images [..., height, width, B], as `nn.MaxPool2d(2)` has
+    it.
 
     >>> pooled(torch.tensor([[1.0, 5.0, 2.0], [3.0, 4.0, 8.0]])[..., None], ceil_mode=True)[..., 0]
     tensor([[5., 8.]])
@@ -161,8 +170,11 @@ def pooled(images: Tensor, ceil_mode: bool) -> Tensor:
 
 
 class _Pooled(torch.autograd.Function):
-    """First the larger of two rows, then the larger of two columns. Of equal values one alone is given the gradient; of two on the rising diagonal that is the
-    lower one, where torch takes the upper."""
+    """First the larger of two rows, then the larger of two columns.
+
+    Of equal values one alone is given the gradient; of two on the rising diagonal that is the lower
+    one, where torch takes the upper.
+    """
 
     @staticmethod
     def forward(ctx: Any, images: Tensor) -> Tensor:
@@ -181,12 +193,16 @@ class _Pooled(torch.autograd.Function):
 
 
 def _at_least(one: Tensor, other: Tensor) -> Tensor:
-    """1 where it is, else 0: as numbers, because torch multiplies those several times faster than truth values."""
+    """1 where it is, else 0: as numbers, because torch multiplies those several times faster than
+    truth values.
+    """
     return torch.ge(one, other, out=torch.empty_like(one, memory_format=torch.contiguous_format))
 
 
 def _shared_out(gradient: Tensor, to_first: Tensor, dim: int) -> Tensor:
-    """The gradient of two, stacked at `dim`: that of the first where `to_first` is 1, and of the second elsewhere."""
+    """The gradient of two, stacked at `dim`: that of the first where `to_first` is 1, and of the
+    second elsewhere.
+    """
     both = gradient.new_empty(*gradient.shape[: dim + 1], 2, *gradient.shape[dim + 1 :])
     first, second = both.unbind(dim)
     torch.mul(gradient, to_first, out=first)

@@ -1,7 +1,9 @@
-"""The layers at one depth of many networks as one: their weights are stacked, and what they compute is one or few matmuls.
+"""The layers at one depth of many networks as one: their weights are stacked, and what they compute
+is one or few matmuls.
 
-Weight gradients are written straight into stacked buffers, because at such sizes the step is bound by memory traffic and a second pass over the
-weights would show. A backward pass overwrites these buffers: it needs no zeroing, it does not add up, and it cannot be differentiated again.
+Weight gradients are written straight into stacked buffers, because at such sizes the step is bound
+by memory traffic and a second pass over the weights would show. A backward pass overwrites these
+buffers: it needs no zeroing, it does not add up, and it cannot be differentiated again.
 """
 
 from collections.abc import Sequence
@@ -20,7 +22,9 @@ class Span(NamedTuple):
 
 
 class StackedLinear:
-    """The linear layers at one depth of M networks: weight [M, out, in], bias [M, out], and a gradient buffer for each."""
+    """The linear layers at one depth of M networks: weight [M, out, in], bias [M, out], and a
+    gradient buffer for each.
+    """
 
     def __init__(self, layers: Sequence[nn.Linear] | Sequence[nn.Conv2d]):
         self.weight, self.bias = (
@@ -63,7 +67,9 @@ def _slice(tensor: Tensor, span: Span) -> Tensor:
 
 
 class SharedInputs(torch.autograd.Function):
-    """Rows [B, in] of each span to outputs [M, out, B]: of all members that see the same rows, one matmul."""
+    """Rows [B, in] of each span to outputs [M, out, B]: of all members that see the same rows, one
+    matmul.
+    """
 
     @staticmethod
     def forward(

@@ -1,1 +1,4 @@
-"""What finished runs say: statistics, claims, comparisons between networks. Numbers only; nothing is drawn here."""
+"""What finished runs say: statistics, claims, comparisons between networks.
+
+Numbers only; nothing is drawn here.
+"""

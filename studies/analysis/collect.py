@@ -1,4 +1,7 @@
-"""The finished runs of a study, read from their `results.json`. What is cut short, or has no metrics, is not finished."""
+"""The finished runs of a study, read from their `results.json`.
+
+What is cut short, or has no metrics, is not finished.
+"""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +16,9 @@ from studies.plan.study import Run, Study
 
 @dataclass(frozen=True)
 class Record:
-    """A finished run as one grid sees it: the levels of that grid's factors, and what was measured."""
+    """A finished run as one grid sees it: the levels of that grid's factors, and what was
+    measured.
+    """
 
     run: str
     folder: Path
@@ -25,13 +30,15 @@ class Record:
 
 @dataclass(frozen=True)
 class Collection:
-    """Every run that a study plans, and the results of those that are finished. Planning and reading happen once for all grids."""
+    """Every run that a study plans, and the results of those that are finished.
+
+    Planning and reading happen once for all grids.
+    """
 
     planned: list[Run]
     finished: dict[str, Record]  # run -> record; its factors are those of all grids together
-    stage: SecondStage = field(
-        default_factory=lambda: SecondStage({}, [])
-    )  # what selections chose, and the runs that followed
+    # what selections chose, and the runs that followed
+    stage: SecondStage = field(default_factory=lambda: SecondStage({}, []))
     selected: dict[str, Levels] = field(default_factory=dict)  # of the factors of selections
     missing: dict[str, str] = field(default_factory=dict)  # run -> why it is not finished
 
@@ -72,7 +79,9 @@ class Collection:
         ]
 
     def levels(self, grid: str) -> dict[str, list[Any]]:
-        """The levels of every factor of a grid in the order of the YAML, whether or not their runs are finished."""
+        """The levels of every factor of a grid in the order of the YAML, whether or not their runs
+        are finished.
+        """
         if grid in self.selected:
             return self.selected[grid]
         result: dict[str, dict[Any, None]] = {}

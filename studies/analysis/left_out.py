@@ -1,4 +1,6 @@
-"""What a report leaves out, in a few lines: runs that are not finished, each with the cause, and runs without a number that is shown."""
+"""What a report leaves out, in a few lines: runs that are not finished, each with the cause, and
+runs without a number that is shown.
+"""
 
 import os
 from dataclasses import replace
@@ -39,14 +41,17 @@ def finished_line(collection: "Collection") -> str:
 
 
 def undefined_lines(report: "Report") -> list[str]:
-    """Of each metric that the report shows, the finished runs that are left out where it is shown, because they have no finite value of it."""
+    """Of each metric that the report shows, the finished runs that are left out where it is shown,
+    because they have no finite value of it.
+    """
     shown = _shown(report)
     result = {
         metric: [r.run for r in runs if not abs(r.metrics.get(metric, float("nan"))) <= LARGEST]
         for metric, runs in shown.items()
     }
     lines = [
-        f"{metric} is absent or not finite in {len(names)} of {len(shown[metric])} runs, which are left out where it is shown: {name_some(names)}"
+        f"{metric} is absent or not finite in {len(names)} of {len(shown[metric])} runs, which "
+        f"are left out where it is shown: {name_some(names)}"
         for metric, names in result.items()
         if names
     ]

@@ -1,8 +1,11 @@
-"""The mode-shift control: how much of an accuracy gain is due to labels whose most probable class changed, and how much to their softness.
+"""The mode-shift control: how much of an accuracy gain is due to labels whose most probable class
+changed, and how much to their softness.
 
-Where items are labelled anew, a model trained on the new labels can gain accuracy for two reasons: on some items the most probable class is another one
-(a mode shift, which new hard labels would have given as well), and on the others the label only became softer. Every item is of one of the two kinds,
-so the net number of items that the second model gets right and the first does not splits exactly.
+Where items are labelled anew, a model trained on the new labels can gain accuracy for two reasons:
+on some items the most probable class is another one (a mode shift, which new hard labels would have
+given as well), and on the others the label only became softer. Every item is of one of the two
+kinds, so the net number of items that the second model gets right and the first does not splits
+exactly.
 """
 
 from dataclasses import dataclass
@@ -14,7 +17,9 @@ from core.errors import InputError
 
 @dataclass(frozen=True)
 class Share:
-    """One kind of items: how many there are, and predictions of them that are right, over all runs."""
+    """One kind of items: how many there are, and predictions of them that are right, over
+    all runs.
+    """
 
     items: int
     right_before: int
@@ -42,18 +47,24 @@ class ModeShift:
         )
 
     def gain(self, part: Share) -> float:
-        """What a part of the items adds to the accuracy over all of them; those of `changed` and `kept` are that of `all`."""
+        """What a part of the items adds to the accuracy over all of them; those of `changed` and
+        `kept` are that of `all`.
+        """
         return part.net / (self.runs * self.all.items)
 
 
 def mode_shift(predicted_before, predicted_after, labels_before, labels_after, truth) -> ModeShift:
     """Split the gain in accuracy of one model over another, on the same items.
 
-    Predictions are class numbers, [N] or, of several paired seeds, [seeds, N]. The two label sets that the models were trained with, as they label these
-    items, and what is called right (`truth`) are class numbers [N] or distributions [N, K], whose most probable class counts (ties: the lowest number).
+    Predictions are class numbers, [N] or, of several paired seeds, [seeds, N]. The two label sets
+    that the models were trained with, as they label these items, and what is called right (`truth`)
+    are class numbers [N] or distributions [N, K], whose most probable class counts (ties: the
+    lowest number).
 
-    >>> shift = mode_shift([0, 1, 1, 0], [0, 0, 1, 1], labels_before=[0, 1, 1, 1], labels_after=[0, 0, 1, 1], truth=[0, 0, 1, 1])
-    >>> shift.gain(shift.all), shift.gain(shift.changed), shift.gain(shift.kept)  # one of the two won items has another label
+    >>> shift = mode_shift([0, 1, 1, 0], [0, 0, 1, 1], labels_before=[0, 1, 1, 1],
+    ...     labels_after=[0, 0, 1, 1], truth=[0, 0, 1, 1])
+    >>> # one of the two won items has another label
+    >>> shift.gain(shift.all), shift.gain(shift.changed), shift.gain(shift.kept)
     (0.5, 0.25, 0.25)
     """
     before, after = (np.atleast_2d(values) for values in (predicted_before, predicted_after))
@@ -61,8 +72,10 @@ def mode_shift(predicted_before, predicted_after, labels_before, labels_after, t
     shapes = {before.shape[1], after.shape[1], len(one), len(other), len(right)}
     if len(shapes) > 1 or len(before) != len(after) or not len(right):
         raise InputError(
-            f"mode_shift: there are predictions {list(before.shape)} and {list(after.shape)}, labels of {len(one)} and {len(other)} items and the truth "
-            f"of {len(right)}; all must be of the same items, and both predictions of as many seeds."
+            f"mode_shift: there are predictions {list(before.shape)} and {list(after.shape)}, "
+            f"labels of {len(one)} and {len(other)} items and the truth "
+            f"of {len(right)}; all must be of the same items, and both predictions of as many "
+            "seeds."
         )
     changed = one != other
     hits = before == right, after == right

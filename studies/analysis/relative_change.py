@@ -1,4 +1,6 @@
-"""By how much means over seeds change, in percent of a reference, and how sure that is: what "61 % stronger" should come with."""
+"""By how much means over seeds change, in percent of a reference, and how sure that is: what "61 %
+stronger" should come with.
+"""
 
 import math
 from typing import NamedTuple
@@ -13,7 +15,10 @@ Pairs = tuple[np.ndarray, np.ndarray]  # values and those of the reference, seed
 
 
 class Change(NamedTuple):
-    """In percent: mean / mean of the reference - 1. `low` to `high` is its 95 % interval; NaN where it is not defined."""
+    """In percent: mean / mean of the reference - 1.
+
+    `low` to `high` is its 95 % interval; NaN where it is not defined.
+    """
 
     percent: float
     low: float
@@ -26,11 +31,14 @@ UNDEFINED = Change(math.nan, math.nan, math.nan)
 def relative_change(groups: list[Pairs], resamples: int = 10_000, seed: int = 0) -> Change:
     """The mean over groups (datasets) of each one's relative change, with a bootstrap interval.
 
-    Seeds are drawn anew within each group and keep their pairs. The interval is the bias-corrected and accelerated (BCa) one of Efron (1987), with the
-    acceleration from the influence of each pair on the ratio. A change in percent has no meaning where the reference is not above 0, so it is NaN
-    where a reference's mean is not, and its interval is where that of a resample is not. One pair has no interval.
+    Seeds are drawn anew within each group and keep their pairs. The interval is the bias-corrected
+    and accelerated (BCa) one of Efron (1987), with the acceleration from the influence of each pair
+    on the ratio. A change in percent has no meaning where the reference is not above 0, so it is
+    NaN where a reference's mean is not, and its interval is where that of a resample is not. One
+    pair has no interval.
 
-    >>> relative_change([(np.array([2.0, 4.0]), np.array([1.0, 3.0]))]).percent, relative_change([(np.ones(2), -np.ones(2))]).percent
+    >>> relative_change([(np.array([2.0, 4.0]),
+    ...     np.array([1.0, 3.0]))]).percent, relative_change([(np.ones(2), -np.ones(2))]).percent
     (50.0, nan)
     """
     if not groups or any(len(a) != len(b) or not len(a) for a, b in groups):

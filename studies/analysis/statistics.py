@@ -1,4 +1,7 @@
-"""Statistics of studies: many seeds per method, paired across methods by seed. Differences are always a - b."""
+"""Statistics of studies: many seeds per method, paired across methods by seed.
+
+Differences are always a - b.
+"""
 
 import math
 from typing import Literal, NamedTuple
@@ -25,7 +28,10 @@ class Summary(NamedTuple):
 
 
 class Test(NamedTuple):
-    """A test's result. `minimum_p` is the smallest p that `n` pairs can give (NaN where there is no such bound)."""
+    """A test's result.
+
+    `minimum_p` is the smallest p that `n` pairs can give (NaN where there is no such bound).
+    """
 
     __test__ = False  # or pytest takes the name for a class of tests
 
@@ -36,7 +42,8 @@ class Test(NamedTuple):
 
 
 def summary(values: ArrayLike) -> Summary:
-    """Mean and sample standard deviation (n - 1 in the denominator) over seeds; one seed has no SD, so it is NaN.
+    """Mean and sample standard deviation (n - 1 in the denominator) over seeds; one seed has no SD,
+    so it is NaN.
 
     >>> summary([1.0, 2.0, 3.0])
     Summary(mean=2.0, sd=1.0, n=3)
@@ -47,9 +54,12 @@ def summary(values: ArrayLike) -> Summary:
 
 
 def paired_t(a: ArrayLike, b: ArrayLike) -> Test:
-    """Two-sided paired t-test: is the mean difference 0? It takes differences to be roughly normal, which few seeds cannot show.
+    """Two-sided paired t-test: is the mean difference 0?
 
-    Without any spread the limit is given: p = 1 where all differences are 0, p = 0 (statistic ±inf) where they are another constant.
+    It takes differences to be roughly normal, which few seeds cannot show.
+
+    Without any spread the limit is given: p = 1 where all differences are 0, p = 0 (statistic ±inf)
+    where they are another constant.
 
     >>> paired_t([1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
     Test(statistic=1.73..., p=0.22..., minimum_p=nan, n=3)
@@ -60,14 +70,17 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> Test:
 
 
 def paired_wilcoxon(a: ArrayLike, b: ArrayLike, alternative: Alternative = "two-sided") -> Test:
-    """Exact Wilcoxon signed-rank test: does the sign of the difference favour one side, large differences counting more?
+    """Exact Wilcoxon signed-rank test: does the sign of the difference favour one side, large
+    differences counting more?
 
-    `less` asks whether a is smaller than b, `greater` whether it is larger. The statistic is the sum of the positive differences' ranks.
-    Tied magnitudes share their mean rank, and the distribution is that of these very ranks under all 2^n signs: never an approximation.
+    `less` asks whether a is smaller than b, `greater` whether it is larger. The statistic is the
+    sum of the positive differences' ranks. Tied magnitudes share their mean rank, and the
+    distribution is that of these very ranks under all 2^n signs: never an approximation.
 
-    Zero differences favour neither side and are dropped before ranking. `n` counts what is left, and `minimum_p` (2^-n one-sided, 2^(1-n)
-    two-sided) follows from that n and not from all pairs: it is what the test could reach at best on these differences, so it never
-    promises more than they hold. Where nothing is left, p and `minimum_p` are 1.
+    Zero differences favour neither side and are dropped before ranking. `n` counts what is left,
+    and `minimum_p` (2^-n one-sided, 2^(1-n) two-sided) follows from that n and not from all pairs:
+    it is what the test could reach at best on these differences, so it never promises more than
+    they hold. Where nothing is left, p and `minimum_p` are 1.
 
     >>> paired_wilcoxon([1, 2, 3, 4, 5], [2, 4, 6, 8, 10], alternative="less")
     Test(statistic=0.0, p=0.03125, minimum_p=0.03125, n=5)
@@ -78,7 +91,8 @@ def paired_wilcoxon(a: ArrayLike, b: ArrayLike, alternative: Alternative = "two-
     differences = differences[differences != 0]
     twice_ranks = np.rint(2 * rankdata(np.abs(differences))).astype(int)
     observed = int(twice_ranks[differences > 0].sum())
-    # chances[s] is the probability of twice a rank sum of s. Rolling never wraps around: what lies beyond the ranks so far is 0.
+    # chances[s] is the probability of twice a rank sum of s. Rolling never wraps around: what lies
+    # beyond the ranks so far is 0.
     chances = np.eye(1, twice_ranks.sum() + 1)[0]
     for rank in twice_ranks:
         chances = (chances + np.roll(chances, rank)) / 2
@@ -89,7 +103,8 @@ def paired_wilcoxon(a: ArrayLike, b: ArrayLike, alternative: Alternative = "two-
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
-    """Holm's step-down adjusted p-values, in the order given: reject those below alpha, and any false rejection has chance alpha at most.
+    """Holm's step-down adjusted p-values, in the order given: reject those below alpha, and any
+    false rejection has chance alpha at most.
 
     NaN says that there was no test: it stays NaN and does not enlarge the family.
 
@@ -102,7 +117,8 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     outside = np.flatnonzero((p < 0) | (p > 1))
     if len(outside):
         raise InputError(
-            f"p_values is outside 0 to 1 in {name_rows(outside)}; a p-value is a probability, or NaN where there was no test."
+            f"p_values is outside 0 to 1 in {name_rows(outside)}; a p-value is a probability, or "
+            "NaN where there was no test."
         )
     order = np.argsort(p)[: np.count_nonzero(~np.isnan(p))]
     adjusted = np.full_like(p, np.nan)
@@ -111,9 +127,12 @@ def holm(p_values: ArrayLike) -> np.ndarray:
 
 
 def direction_agreement(a: ArrayLike, b: ArrayLike, better: Better) -> tuple[int, int]:
-    """In how many seeds a is better than b, out of all seeds. A tie is no win for a, nor for b when asked the other way round.
+    """In how many seeds a is better than b, out of all seeds.
 
-    >>> direction_agreement([1, 2, 3], [2, 2, 4], better="lower"), direction_agreement([2, 2, 4], [1, 2, 3], better="lower")
+    A tie is no win for a, nor for b when asked the other way round.
+
+    >>> direction_agreement([1, 2, 3], [2, 2, 4], better="lower"), direction_agreement([2, 2, 4],
+    ...     [1, 2, 3], better="lower")
     ((2, 3), (0, 3))
     """
     if better not in ("lower", "higher"):
@@ -131,11 +150,13 @@ def bootstrap_interval(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Bootstrap interval of the mean of a, or of the mean difference a - b: no normality needed, and skewed scores give skewed intervals.
+    """Bootstrap interval of the mean of a, or of the mean difference a - b: no normality needed,
+    and skewed scores give skewed intervals.
 
-    It is the bias-corrected and accelerated (BCa) interval of Efron (1987). Resamples whose mean is the sample's count half as below it,
-    which matters for few seeds. Where all values are equal the interval is that one point. No bootstrap knows more than its sample:
-    a nominal 95 % covers about 93 % of the time with 20 normal values, but only about 85 % with 5.
+    It is the bias-corrected and accelerated (BCa) interval of Efron (1987). Resamples whose mean is
+    the sample's count half as below it, which matters for few seeds. Where all values are equal the
+    interval is that one point. No bootstrap knows more than its sample: a nominal 95 % covers about
+    93 % of the time with 20 normal values, but only about 85 % with 5.
 
     >>> low, high = bootstrap_interval([1.0, 2.0, 3.0, 4.0])
     >>> 1.0 <= low < 2.5 < high <= 4.0
@@ -156,17 +177,20 @@ def bootstrap_interval(
     acceleration = (centred**3).sum() / (6 * (centred**2).sum() ** 1.5)
     tail = (1 - confidence) / 2
     nominal = bias + ndtri([tail, 1 - tail])
-    # |acceleration| is at most 1/6, so the limit on the denominator only acts on confidences that are all but 1.
+    # |acceleration| is at most 1/6, so the limit on the denominator only acts on confidences that
+    # are all but 1.
     corrected = bias + nominal / np.maximum(1 - acceleration * nominal, 1e-9)
     low, high = mean + sd * np.quantile(shifts, ndtr(corrected))
     return float(low), float(high)
 
 
 def effect_size(a: ArrayLike, b: ArrayLike) -> float:
-    """Cohen's d_z: the mean difference in units of the differences' SD, so that scores with other units can be compared.
+    """Cohen's d_z: the mean difference in units of the differences' SD, so that scores with other
+    units can be compared.
 
-    0 where all differences are 0, ±inf where they are another constant. No small-sample correction: it would scale all comparisons over
-    equally many seeds by the same factor, and the t statistic would no longer be d_z times sqrt(n).
+    0 where all differences are 0, ±inf where they are another constant. No small-sample correction:
+    it would scale all comparisons over equally many seeds by the same factor, and the t statistic
+    would no longer be d_z times sqrt(n).
 
     >>> effect_size([1, 2, 3], [0, 0, 0]), effect_size([1, 2], [1, 2]), effect_size([1, 2], [2, 3])
     (2.0, 0.0, -inf)
@@ -183,7 +207,8 @@ def _values(name: str, values: ArrayLike, least: int) -> np.ndarray:
         raise InputError(f"{name} has shape {array.shape}; it must be one value per seed.")
     if len(array) < least:
         raise InputError(
-            f"{name} has {len(array)} value{'s' * (len(array) != 1)}; it must have at least {least}."
+            f"{name} has {len(array)} value{'s' * (len(array) != 1)}; it must have at least "
+            f"{least}."
         )
     broken = np.flatnonzero(~np.isfinite(array))
     if len(broken):
@@ -200,7 +225,9 @@ def _summary(values: np.ndarray) -> Summary:
 
 
 def _differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """a - b per seed, freed of rounding: 0.3 - 0.2 and 0.2 - 0.1 are equal, as are all sizes within 1e-12 of their scores."""
+    """a - b per seed, freed of rounding: 0.3 - 0.2 and 0.2 - 0.1 are equal, as are all sizes within
+    1e-12 of their scores.
+    """
     a, b = _values("a", a, least=2), _values("b", b, least=2)
     if len(a) != len(b):
         raise InputError(

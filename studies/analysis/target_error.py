@@ -1,8 +1,11 @@
-"""Does hard delivery help most where a target made of few votes is far from what all annotators say?
+"""Does hard delivery help most where a target made of few votes is far from what all annotators
+say?
 
-An item's *target error* is the distance between the distribution of the few votes that this seed trained on and that of all votes. A delivery's *gain* on an
-item is by how much its soft NLL, against all votes, is below that of the reference delivery (soft labels) of the same seed and the same votes.
-Only training items have a sparse target, so all of this is about training items; the paper does not state its items.
+An item's *target error* is the distance between the distribution of the few votes that this seed
+trained on and that of all votes. A delivery's *gain* on an item is by how much its soft NLL,
+against all votes, is below that of the reference delivery (soft labels) of the same seed and the
+same votes. Only training items have a sparse target, so all of this is about training items; the
+paper does not state its items.
 """
 
 from dataclasses import dataclass
@@ -37,7 +40,9 @@ class Gains:
 
 @dataclass(frozen=True)
 class Bin:
-    """The mean gain over the items whose target error lies in a range, `low` excluded (the first bin is of targets without error)."""
+    """The mean gain over the items whose target error lies in a range, `low` excluded (the first
+    bin is of targets without error).
+    """
 
     low: float
     high: float
@@ -64,13 +69,17 @@ class TargetError:
         return {len(gains.gain) for seeds in self.cells.values() for gains in seeds.values()}
 
     def spearman(self, method: Any, panel: Any = ABSENT) -> dict[tuple, float]:
-        """Each seed's rank correlation between target error and gain; NaN where either is the same for all items."""
+        """Each seed's rank correlation between target error and gain; NaN where either is the same
+        for all items.
+        """
         return {
             unit: _spearman(gains) for unit, gains in self.cells.get((method, panel), {}).items()
         }
 
     def bins(self, panel: Any, number: int) -> dict[Any, list[Bin]]:
-        """By delivery; the edges are those of all seeds' items together, so that every seed's bins are the same."""
+        """By delivery; the edges are those of all seeds' items together, so that every seed's bins
+        are the same.
+        """
         of_panel = {
             method: seeds
             for (method, place), seeds in self.cells.items()
@@ -109,7 +118,7 @@ def target_errors(spec: FigureSpec, records: list[Record], paired: list[str]) ->
         )
     try:
         cells = _gains(spec, places)
-    except InputError as error:  # the data is not here, or not that of the predictions: the report says so in the figure's place
+    except InputError as error:  # the data is absent or another; the figure's place says so
         return TargetError({}, str(error).rstrip("."), len(records))
     note = (
         ""
@@ -153,9 +162,11 @@ def _gains(
 def item_distances(
     data: VoteDataModule, votes_per_item: int, distance: Any, quantile: float | None
 ) -> tuple[np.ndarray, Tensor]:
-    """Between the sparse and the full target of the training items, and which of them count: those of high disagreement, where a quantile is given.
+    """Between the sparse and the full target of the training items, and which of them count: those
+    of high disagreement, where a quantile is given.
 
-    The sparse target is what soft labels train on: the datamodule itself draws it, as it did for training.
+    The sparse target is what soft labels train on: the datamodule itself draws it, as it did for
+    training.
     """
     assert data.corpus is not None
     rows = data.rows("train")
@@ -170,10 +181,12 @@ def item_distances(
 
 
 def distances(sparse: Tensor, full: Tensor, distance: Distance) -> Tensor:
-    """Row by row: the Jensen-Shannon distance (the square root of the divergence in nats) or the sum of absolute differences (L1).
+    """Row by row: the Jensen-Shannon distance (the square root of the divergence in nats) or the
+    sum of absolute differences (L1).
 
     >>> sparse, full = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
-    >>> round(distances(sparse, full, "js").item(), 6), distances(sparse, full, "l1").item()  # the largest of either
+    >>> # the largest of either
+    >>> round(distances(sparse, full, "js").item(), 6), distances(sparse, full, "l1").item()
     (0.832555, 2.0)
     """
     if distance == "js":
@@ -182,7 +195,9 @@ def distances(sparse: Tensor, full: Tensor, distance: Distance) -> Tensor:
 
 
 def training_nll(folder: Path, data: VoteDataModule) -> Tensor:
-    """Soft NLL of each training item against all votes, in the datamodule's order, from a run's predictions."""
+    """Soft NLL of each training item against all votes, in the datamodule's order, from a run's
+    predictions.
+    """
     path = folder / "predictions.parquet"
     table = read_predictions(folder, "train")
     index = torch.tensor(table["index"].to_numpy())
@@ -202,10 +217,11 @@ def training_nll(folder: Path, data: VoteDataModule) -> Tensor:
 
 
 def bin_edges(distance: np.ndarray, number: int) -> np.ndarray:
-    """The upper edges of a bin for targets without error and of `number` bins that hold equally many of the others; ties can make them fewer.
+    """The upper edges of a bin for targets without error and of `number` bins that hold equally
+    many of the others; ties can make them fewer.
 
-    Of CIFAR-10H almost half of all items are unanimous, so their few votes are exact; bins of equal mass over all items would be mostly of those, and bins of
-    equal width mostly empty.
+    Of CIFAR-10H almost half of all items are unanimous, so their few votes are exact; bins of equal
+    mass over all items would be mostly of those, and bins of equal width mostly empty.
 
     >>> bin_edges(np.array([0.0, 0.0, 1.0, 2.0, 3.0, 4.0]), 2).tolist()
     [0.0, 2.5, 4.0]
@@ -217,7 +233,9 @@ def bin_edges(distance: np.ndarray, number: int) -> np.ndarray:
 
 
 def gain_by_bin(seeds: list[Gains], edges: np.ndarray) -> list[Bin]:
-    """Bins in which some seed has no item are left out: a mean over other seeds than elsewhere would not be comparable."""
+    """Bins in which some seed has no item are left out: a mean over other seeds than elsewhere
+    would not be comparable.
+    """
     number = len(edges)
     bins = [
         np.searchsorted(edges, np.where(g.distance > NO_ERROR, g.distance, 0)).clip(max=number - 1)

@@ -1,4 +1,6 @@
-"""Data maps of several seeds together: where each training item lies by what all models of one kind said of it in their epochs."""
+"""Data maps of several seeds together: where each training item lies by what all models of one kind
+said of it in their epochs.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +71,8 @@ def map_of(records: list[Record], last: int | None, data: DataOfRuns) -> RunsMap
     ]
     if not recorded:
         raise InputError(
-            "none of its finished runs has a cartography_train.parquet, which the callback DataCartography writes."
+            "none of its finished runs has a cartography_train.parquet, which the callback "
+            "DataCartography writes."
         )
     items, runs = zip(*(read_run(record.folder, SPLIT) for record in recorded), strict=True)
     common, result = map_across_runs(items, runs, last)
@@ -77,7 +80,8 @@ def map_of(records: list[Record], last: int | None, data: DataOfRuns) -> RunsMap
     check_of_data(common, None, source, recorded[0].folder)
     if not source.same_items and len(recorded) > 1:
         raise InputError(
-            f"every seed of {type(source).__name__} draws other items, so that its runs have no map in common."
+            f"every seed of {type(source).__name__} draws other items, so that its runs have no "
+            "map in common."
         )
     uncertainties = {name: values[common] for name, values in source.human_uncertainties().items()}
     return RunsMap(result, source.annotator_votes.unanimous[common], uncertainties, len(recorded))
@@ -86,7 +90,9 @@ def map_of(records: list[Record], last: int | None, data: DataOfRuns) -> RunsMap
 def maps_listing(
     spec: FigureSpec, maps: dict[Any, RunsMap], records: list[Record], section: Section
 ) -> Listing:
-    """Mean coordinates by level and stratum, how much of the variability lies between seeds, and correlations with each human uncertainty."""
+    """Mean coordinates by level and stratum, how much of the variability lies between seeds, and
+    correlations with each human uncertainty.
+    """
     rows = []
     for level, result in maps.items():
         for stratum, name in STRATA.items():
@@ -129,9 +135,12 @@ def maps_caption(spec: FigureSpec, maps: dict[Any, RunsMap]) -> list[str]:
     when = f"the last {spec.last} epochs" if spec.last else "all epochs"
     uncertainty = next(iter(next(iter(maps.values())).uncertainties))
     return [
-        f"Each dot is a training item, over {when} of {seeds_of({result.runs for result in maps.values()})} together: the mean (confidence) and the SD "
+        f"Each dot is a training item, over {when} of "
+        f"{seeds_of({result.runs for result in maps.values()})} together: the mean (confidence) "
+        "and the SD "
         "(variability) of the probability of the class that is likeliest in the labels trained on.",
-        f"Colour: people's {uncertainty}. Strata are by people's labels: NoHLV is unanimous. The margins show how items are spread.",
+        f"Colour: people's {uncertainty}. Strata are by people's labels: NoHLV is unanimous. The "
+        "margins show how items are spread.",
     ]
 
 

@@ -1,4 +1,6 @@
-"""Data maps side by side: a column for each kind of labels, a row for each stratum, all on the same axes and with the same colours."""
+"""Data maps side by side: a column for each kind of labels, a row for each stratum, all on the same
+axes and with the same colours.
+"""
 
 from typing import Any
 
@@ -39,7 +41,8 @@ def draw_data_maps(maps: dict[Any, RunsMap], section: Section) -> Figure:
             )
             heading = "" if level is ABSENT or row else f"{as_typed(section.label(level))}\n"
             means = (
-                f"conf. {result.found.confidence[mask].mean():.2f}, var. {result.found.variability[mask].mean():.3f}"
+                f"conf. {result.found.confidence[mask].mean():.2f}, var. "
+                f"{result.found.variability[mask].mean():.3f}"
                 if mask.any()
                 else ""
             )

@@ -1,4 +1,6 @@
-"""How much annotators disagree, dataset by dataset: a histogram of the entropy of items' vote distributions."""
+"""How much annotators disagree, dataset by dataset: a histogram of the entropy of items' vote
+distributions.
+"""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -15,7 +17,9 @@ from studies.report.section import FigureSpec, Section
 def draw_entropy_histogram(
     spec: FigureSpec, records: list[Record], section: Section, data: DataOfRuns
 ) -> tuple[Figure | None, list[str]]:
-    """One panel per dataset, of all its items: the share of items in each bin of entropy over the entropy of an even spread."""
+    """One panel per dataset, of all its items: the share of items in each bin of entropy over the
+    entropy of an even spread.
+    """
     entropies, absent = {}, []
     for level in spec.levels[spec.panels]:
         of_level = [record for record in records if record.factors[spec.panels] == level]
@@ -50,5 +54,8 @@ def draw_entropy_histogram(
         tallest = max(tallest, float(share.max()))
     for axes in places:
         axes.set_ylim(0, 1.05 * tallest)
-    message = "Entropy of each item's votes, divided by that of an even spread over all classes; all items of a dataset. Dashed: the mean."
+    message = (
+        "Entropy of each item's votes, divided by that of an even spread over all classes; "
+        "all items of a dataset. Dashed: the mean."
+    )
     return figure, [message, *absent]

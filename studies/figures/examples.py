@@ -1,11 +1,14 @@
-"""Single test items with what people and models say about them. Which items is decided by a rule, so that nobody picks those that suit.
+"""Single test items with what people and models say about them.
+
+Which items is decided by a rule, so that nobody picks those that suit.
 
     disagreement    those on which annotators disagree most (largest entropy)
     same_class      the same among the items for which every model shown predicts the annotators' majority class: only their doubts differ
     spread          from the largest agreement to the largest disagreement, in equal steps of rank
 
-Ties go to the item that comes first in the data. Models are those of the first seed that has predictions of all of them.
-"""
+Ties go to the item that comes first in the data. Models are those of the first seed that has
+predictions of all of them.
+"""  # noqa: E501
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +28,9 @@ from studies.report.section import ABSENT, FigureSpec
 
 @dataclass(frozen=True)
 class Example:
-    """One item: how it looks to people, and the distributions of annotators and models over its classes."""
+    """One item: how it looks to people, and the distributions of annotators and models over its
+    classes.
+    """
 
     panel: Any  # the level of the panels' factor
     row: int  # in the data
@@ -94,7 +99,8 @@ def _first_seed(spec: FigureSpec, records: list[Record], paired: list[str]) -> d
     whole = next((result for result in units.values() if len(result) == len(levels)), None)
     if whole is None:
         raise InputError(
-            f"no seed has a predictions.parquet, which cli.py predict writes, of each of {', '.join(map(str, levels))}."
+            "no seed has a predictions.parquet, which cli.py predict writes, of each of "
+            f"{', '.join(map(str, levels))}."
         )
     return {level: whole[level] for level in levels}
 
@@ -110,7 +116,8 @@ def _test_predictions(runs: dict[Any, Record]) -> tuple[np.ndarray, Tensor, dict
             or not np.array_equal(index, table["index"].to_numpy())
         ):
             raise InputError(
-                f"{path} is of other test items than those of the other models; its data or its split differs."
+                f"{path} is of other test items than those of the other models; its data or its "
+                "split differs."
             )
         index = table["index"].to_numpy()
         annotators, models[level] = (
@@ -121,7 +128,8 @@ def _test_predictions(runs: dict[Any, Record]) -> tuple[np.ndarray, Tensor, dict
 
 def most_disagreement(annotators: Tensor, models: Tensor, number: int) -> Tensor:
     """
-    >>> most_disagreement(torch.tensor([[0.9, 0.1], [0.5, 0.5], [0.5, 0.5]]), torch.empty(0), 2).tolist()
+    >>> most_disagreement(torch.tensor([[0.9, 0.1], [0.5, 0.5], [0.5, 0.5]]), torch.empty(0),
+    ...     2).tolist()
     [1, 2]
     """
     return functional.entropy(annotators).argsort(descending=True, stable=True)[:number]
@@ -130,7 +138,8 @@ def most_disagreement(annotators: Tensor, models: Tensor, number: int) -> Tensor
 def same_class(annotators: Tensor, models: Tensor, number: int) -> Tensor:
     """
     >>> people = torch.tensor([[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]])
-    >>> same_class(people, torch.tensor([[[0.9, 0.1], [0.3, 0.7], [0.2, 0.8]]]), 2).tolist()  # the model disagrees on the last
+    >>> # the model disagrees on the last
+    >>> same_class(people, torch.tensor([[[0.9, 0.1], [0.3, 0.7], [0.2, 0.8]]]), 2).tolist()
     [1, 0]
     """
     alike = torch.where((models.argmax(-1) == annotators.argmax(-1)).all(0))[0]

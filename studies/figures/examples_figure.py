@@ -1,4 +1,6 @@
-"""Example items as a figure: the item itself, and beside it the distributions of annotators and of each model over the same classes."""
+"""Example items as a figure: the item itself, and beside it the distributions of annotators and of
+each model over the same classes.
+"""
 
 import textwrap
 
@@ -13,17 +15,20 @@ from studies.figures.examples import Example
 from studies.figures.figure_style import COLORS, FULL_WIDTH
 from studies.report.section import ABSENT, FigureSpec, Section
 
+# inches: height of a class, of what is around the bars, and of the lowest row
 BAR, MARGIN, LEAST = (
     0.17,
     0.62,
     1.25,
-)  # inches: height of a class, of what is around the bars, and of the lowest row
+)
 LINE, ITEM = 0.15, 2.2  # inches: height of a line of text, and width of an item
 LETTERS, LINES = 34, 12  # of a text: in a line of that width, and the most lines that are shown
 RULES_IN_WORDS = {
     "disagreement": "those of the test items on which annotators disagree most",
-    "same_class": "those on which annotators disagree most, of the test items for which every model predicts their majority class",
-    "spread": "test items from the largest to the smallest agreement of annotators, in equal steps of rank",
+    "same_class": "those on which annotators disagree most, of the test items for which every "
+    "model predicts their majority class",
+    "spread": "test items from the largest to the smallest agreement of annotators, in equal "
+    "steps of rank",
 }
 
 
@@ -51,9 +56,8 @@ def draw_examples(
             for level, probs in example.models.items()
         ]
         for place, (axes, (name, note, probs)) in enumerate(zip(bars, drawn, strict=True)):
-            color = (
-                COLORS[(place - 1) % len(COLORS)] if place else GREY
-            )  # a model has its colour in other figures
+            # a model has its colour in other figures
+            color = COLORS[(place - 1) % len(COLORS)] if place else GREY
             _draw_bars(axes, probs.numpy(), example.class_names if place == 0 else None, color)
             axes.set_title(
                 "\n".join(filter(None, (as_typed(name, width=int(13 * left)), note or " "))),
@@ -61,8 +65,10 @@ def draw_examples(
             )
             axes.set_xlabel("share of votes" if place == 0 else "probability", fontsize=8)
     messages = [
-        f"Chosen by rule, not by hand: {RULES_IN_WORDS[spec.choose]}; ties go to the item that comes first.",
-        "Bars: annotators' distribution, then each model's, of the first seed that has all of them. KL: of annotators' distribution to the model's, in nats.",
+        f"Chosen by rule, not by hand: {RULES_IN_WORDS[spec.choose]}; ties go to the item that "
+        "comes first.",
+        "Bars: annotators' distribution, then each model's, of the first seed that has all of "
+        "them. KL: of annotators' distribution to the model's, in nats.",
     ]
     if cut:
         messages.append(f"Cut to what fits (marked …): {cut} text{'s' * (cut > 1)}.")

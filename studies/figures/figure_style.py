@@ -43,7 +43,10 @@ def line_style(place: int) -> dict[str, Any]:
 
 
 def panels(number: int, height: float, across: int = 3) -> tuple[Figure, list[Axes]]:
-    """A figure of several panels, row by row; a single one has the width of a column. `height` is that of a row, in inches."""
+    """A figure of several panels, row by row; a single one has the width of a column.
+
+    `height` is that of a row, in inches.
+    """
     across = min(number, across)
     down = -(-number // across)
     figure = Figure(

@@ -1,4 +1,6 @@
-"""The figures of a report, drawn to be read at column width: labelled axes with units, colour-blind safe, nothing below 8 points."""
+"""The figures of a report, drawn to be read at column width: labelled axes with units, colour-blind
+safe, nothing below 8 points.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -64,7 +66,9 @@ def add_title(figure: Figure, spec: FigureSpec, records: list[Record]) -> None:
 def _points(
     spec: FigureSpec, records: list[Record], section: Section, paired: list[str]
 ) -> tuple[Figure | None, str]:
-    """Every seed as a dot, row by row, and the mean with its interval just below; one panel per metric."""
+    """Every seed as a dot, row by row, and the mean with its interval just below; one panel per
+    metric.
+    """
     rows = spec.levels[spec.rows]
     values = {
         (metric, row): _finite(records, metric, {spec.rows: row}, paired)
@@ -118,7 +122,9 @@ def _draw_seeds(axes: Axes, seeds: np.ndarray, place: int) -> None:
 def _lines(
     spec: FigureSpec, records: list[Record], section: Section, paired: list[str]
 ) -> tuple[Figure | None, str]:
-    """The mean over seeds against a number, one line per level of another factor, with a band of one SD; one panel per metric."""
+    """The mean over seeds against a number, one line per level of another factor, with a band of
+    one SD; one panel per metric.
+    """
     levels, lines = sorted(spec.levels[spec.x]), spec.levels[spec.lines]
     result = {
         (metric, line): {
@@ -206,7 +212,9 @@ def _curves(
 
 
 def pooled_predictions(folders: list[Path]) -> tuple[Tensor, Tensor]:
-    """The model's and the annotators' distributions of the test items of several runs, one after the other."""
+    """The model's and the annotators' distributions of the test items of several runs, one after
+    the other.
+    """
     tables = [read_predictions(folder, "test") for folder in folders]
     other = [
         folder
@@ -215,7 +223,8 @@ def pooled_predictions(folders: list[Path]) -> tuple[Tensor, Tensor]:
     ]
     if other:
         raise InputError(
-            f"{other[0] / 'predictions.parquet'} has other classes than those of {folders[0]}; run predict again."
+            f"{other[0] / 'predictions.parquet'} has other classes than those of {folders[0]}; "
+            "run predict again."
         )
     model, annotators = (
         np.concatenate([class_probs(table, who) for table in tables])

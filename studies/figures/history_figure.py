@@ -21,9 +21,8 @@ from studies.report.section import ABSENT, FigureSpec, Section
 from studies.tables.captions import seeds_of
 from studies.tables.measures import measure
 
-Curve = tuple[
-    np.ndarray, np.ndarray, np.ndarray, np.ndarray
-]  # epochs, mean over seeds, and the band about it
+# epochs, mean over seeds, and the band about it
+Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 MARKS = {"best_epoch": "*", "epoch_within_5pct": "o"}
 BANDS = {
     False: "± 1 SD over seeds",
@@ -52,9 +51,12 @@ class Panel:
 def draw_history(
     spec: FigureSpec, records: list[Record], section: Section
 ) -> tuple[Figure | None, list[str]]:
-    """One line per level with a band about it, and what is said about both. Epochs that a run did not reach are those of the others.
+    """One line per level with a band about it, and what is said about both.
 
-    Several columns are one row of panels each where there is a factor for the panels, and one panel each where there is none.
+    Epochs that a run did not reach are those of the others.
+
+    Several columns are one row of panels each where there is a factor for the panels, and one panel
+    each where there is none.
     """
     by_level = {level: _histories(spec, records, level) for level in spec.panel_levels}
     shown = [
@@ -74,7 +76,8 @@ def draw_history(
         )
         has = f"; they have {', '.join(columns)}" if columns else ""
         return None, [
-            f"Not drawn: no finished run's history.json has the column {' or '.join(spec.metrics)}{has}."
+            "Not drawn: no finished run's history.json has the column "
+            f"{' or '.join(spec.metrics)}{has}."
         ]
     several = len(spec.metrics) > 1 and bool(spec.panels)
     height = 3.1 + 0.09 * len(spec.levels[spec.lines]) - 0.5 * (len(shown) > 1)
@@ -97,7 +100,8 @@ def draw_history(
     shared_legend(figure, max(places, key=lambda axes: len(axes.get_legend_handles_labels()[1])))
     if marks:
         messages.append(
-            f"Stars and circles: mean epoch of the best soft NLL, and of the first within 5 % of it: {'; '.join(marks)}."
+            "Stars and circles: mean epoch of the best soft NLL, and of the first within 5 % of "
+            f"it: {'; '.join(marks)}."
         )
     return figure, messages
 
@@ -105,7 +109,9 @@ def draw_history(
 def _draw_panel(
     axes: Axes, panel: Panel, spec: FigureSpec, section: Section
 ) -> tuple[list[str], list[str]]:
-    """The lines and marks of one panel; what is to be said about this panel alone, and where the marks are."""
+    """The lines and marks of one panel; what is to be said about this panel alone, and where the
+    marks are.
+    """
     at = "" if panel.level is ABSENT else section.label(panel.level)
     at += f"{', ' * bool(at)}{panel.metric}" if len(spec.metrics) > 1 else ""
     at += ": " if at else ""
@@ -130,7 +136,8 @@ def _draw_panel(
                     markeredgecolor="white",
                 )
             marks.append(
-                f"{section.label(line)} {marked['best_epoch']:.1f} and {marked['epoch_within_5pct']:.1f}"
+                f"{section.label(line)} {marked['best_epoch']:.1f} and "
+                f"{marked['epoch_within_5pct']:.1f}"
             )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if panel.logarithmic:
@@ -160,7 +167,9 @@ def _about_lines(histories: list[list[Epochs]], metrics: Sequence[str]) -> list[
 
 
 def first_epochs_cut(axes: Axes, curves: dict[Any, Curve]) -> float:
-    """Let the axis end where the first tenth of epochs does, if these are so high that all others would look alike; returns how high they are, or 0."""
+    """Let the axis end where the first tenth of epochs does, if these are so high that all others
+    would look alike; returns how high they are, or 0.
+    """
     if not curves:
         return 0.0
     tops = [
@@ -176,12 +185,15 @@ def first_epochs_cut(axes: Axes, curves: dict[Any, Curve]) -> float:
 
 
 def is_logarithmic(column: str) -> bool:
-    """Whether a column is drawn on a logarithmic axis, where a mean less one SD may have no place."""
+    """Whether a column is drawn on a logarithmic axis, where a mean less one SD may have no
+    place.
+    """
     return column.removeprefix("val/") in STRATA
 
 
 def curve_of(histories: list[Epochs], column: str) -> Curve:
-    """The epochs in which some run has a finite value (and one that can be squared), the mean over the runs that have one, and a band: one SD to either side (0 where it is one run), or on a
+    """The epochs in which some run has a finite value (and one that can be squared), the mean over
+    the runs that have one, and a band: one SD to either side (0 where it is one run), or on a
     logarithmic axis from the least run to the greatest.
 
     >>> runs = [[{"epoch": 0, "lr": 1.0}, {"epoch": 1, "lr": 4.0}], [{"epoch": 0, "lr": 3.0}]]
@@ -205,7 +217,9 @@ def curve_of(histories: list[Epochs], column: str) -> Curve:
 
 
 def mean_marks(histories: list[Epochs]) -> dict[str, float]:
-    """When soft NLL was best, and first within 5 % of it: the mean over the runs of each one's own epoch."""
+    """When soft NLL was best, and first within 5 % of it: the mean over the runs of each one's own
+    epoch.
+    """
     summaries = [summary for rows in histories if (summary := dynamics_summary(rows))]
     return {name: float(np.mean([summary[name] for summary in summaries])) for name in MARKS}
 
@@ -213,7 +227,8 @@ def mean_marks(histories: list[Epochs]) -> dict[str, float]:
 def column_name(column: str) -> str:
     """
     >>> column_name("val/soft_nll"), column_name("train/loss"), column_name("val/js_hlv")
-    ('Validation soft NLL (nats)', 'Training loss', 'JS divergence from the epoch before, not unanimous (HLV) (nats)')
+    ('Validation soft NLL (nats)', 'Training loss', 'JS divergence from the epoch before, not
+    unanimous (HLV) (nats)')
     """
     split, _, name = column.rpartition("/")
     if name in STRATA:
@@ -227,14 +242,14 @@ def column_name(column: str) -> str:
     ):
         return named[column]
     result = measure(name)
-    title = (
-        result.name if result.name[1:2].isupper() else result.name[:1].lower() + result.name[1:]
-    )  # an abbreviation stays as it is
+    # an abbreviation stays as it is
+    title = result.name if result.name[1:2].isupper() else result.name[:1].lower() + result.name[1:]
+    # the first is no loss of training
     splits = {
         "train": "Training items: ",
         "val": "Validation ",
         "test": "Test ",
-    }  # the first is no loss of training
+    }
     return (
         f"{splits[split]}{title}{f' ({result.unit})' if result.unit else ''}"
         if split in splits

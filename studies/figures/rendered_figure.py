@@ -30,7 +30,9 @@ from studies.tables.listing import Listing
 
 @dataclass(frozen=True)
 class RenderedFigure:
-    """A figure with what is said about it; no figure where its runs have nothing to draw yet, or where drawing failed."""
+    """A figure with what is said about it; no figure where its runs have nothing to draw yet, or
+    where drawing failed.
+    """
 
     spec: FigureSpec
     figure: Figure | None
@@ -48,8 +50,8 @@ def drawn(
 ) -> RenderedFigure:
     """A figure as both kinds of file, with what `draw` says about it after the caption.
 
-    A figure that cannot be drawn says why in its place, so that it costs neither the other figures nor the tables; a mistake in what the user gave
-    is one all the same.
+    A figure that cannot be drawn says why in its place, so that it costs neither the other figures
+    nor the tables; a mistake in what the user gave is one all the same.
     """
     listings = listings or []
     try:

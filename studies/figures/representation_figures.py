@@ -1,4 +1,6 @@
-"""The figures of a comparison between runs: the loss on the way from one method to another, and how alike runs are."""
+"""The figures of a comparison between runs: the loss on the way from one method to another, and how
+alike runs are.
+"""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -22,7 +24,10 @@ Label = Callable[[Any], str]
 
 
 def draw_barriers(comparison: Comparison, label: Label = str) -> Figure | None:
-    """The loss between two methods of one seed: thin lines are seeds, thick ones their mean. None where no methods share a seed."""
+    """The loss between two methods of one seed: thin lines are seeds, thick ones their mean.
+
+    None where no methods share a seed.
+    """
     result = {
         pair: lines
         for pair in combinations(comparison.methods, 2)
@@ -41,9 +46,8 @@ def draw_barriers(comparison: Comparison, label: Label = str) -> Figure | None:
             axes.set_axis_off()
         for axes, (pair, lines) in zip(grid.flat, result.items(), strict=False):
             _draw_lines(axes, lines)
-            axes.set_title(
-                f"{as_typed(label(pair[0]))} (0) to {as_typed(label(pair[1]))} (1)"
-            )  # too long for the axis where names are
+            # too long for the axis where names are
+            axes.set_title(f"{as_typed(label(pair[0]))} (0) to {as_typed(label(pair[1]))} (1)")
             axes.set_xlabel("share of the way")
             axes.set_ylabel("cross-entropy to annotators (nats)")
         items = span([line.items for line in comparison.lines])
@@ -71,7 +75,10 @@ def _draw_lines(axes: Axes, lines: list[PairLine]) -> None:
 
 
 def draw_similarities(comparison: Comparison, measure: str, label: Label = str) -> Figure | None:
-    """Every pair of runs as a dot, and the mean of each row just below. None where no pair has the measure."""
+    """Every pair of runs as a dot, and the mean of each row just below.
+
+    None where no pair has the measure.
+    """
     rows = [
         row
         for row in comparison.rows
@@ -123,9 +130,15 @@ def _row_name(row: Row, label: Label) -> str:
     items = f"{row.pairs} pair{'s' * (row.pairs > 1)}, {span(row.items)} items"
     if row.methods[0] == row.methods[1]:
         return f"within {as_typed(label(row.methods[0]))}\n{items}"
-    return f"{as_typed(label(row.methods[0]))} and {as_typed(label(row.methods[1]))}, {'one seed' if row.seeds == 'same' else 'two seeds'}\n{items}"
+    return (
+        f"{as_typed(label(row.methods[0]))} and {as_typed(label(row.methods[1]))}, "
+        f"{'one seed' if row.seeds == 'same' else 'two seeds'}\n{items}"
+    )
 
 
 def _title(what: str, comparison: Comparison, items: str) -> str:
     crowd = "\nSIMULATED annotators" if comparison.simulated_annotators else ""
-    return f"{what}\n{as_typed(comparison.network)} on {as_typed(comparison.dataset)}, {items} that neither run trained on{crowd}"
+    return (
+        f"{what}\n{as_typed(comparison.network)} on {as_typed(comparison.dataset)}, {items} "
+        f"that neither run trained on{crowd}"
+    )

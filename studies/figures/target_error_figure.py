@@ -1,4 +1,6 @@
-"""The figure and the tables of target errors: gain over the reference delivery by distance between sparse and full target."""
+"""The figure and the tables of target errors: gain over the reference delivery by distance between
+sparse and full target.
+"""
 
 from typing import Any
 
@@ -20,7 +22,9 @@ DISTANCES = {
 
 
 def draw_target_error(spec: FigureSpec, result: TargetError, section: Section) -> Figure:
-    """One panel per number of votes, one line per delivery; a bin stands at the mean distance of its items."""
+    """One panel per number of votes, one line per delivery; a bin stands at the mean distance of
+    its items.
+    """
     figure, places = panels(len(spec.panel_levels), 3.3, across=2)
     for axes, panel in zip(places, spec.panel_levels, strict=True):
         axes.axhline(0, color=GREY, linewidth=1, linestyle="--", zorder=0)
@@ -66,9 +70,12 @@ def target_error_caption(spec: FigureSpec, result: TargetError, section: Section
     )
     reference = section.label(spec.reference)
     messages = [
-        f"Gain: soft NLL of {reference} minus that of each delivery of the same seed and votes, against all votes of an item; above 0, the delivery is better.",
-        f"On the {number} training items of each seed{high}, because only training items have a sparse target.",
-        f"Points: items whose sparse target has no error (at 0), then up to {spec.bins} bins that hold equally many items, each at its mean distance; "
+        f"Gain: soft NLL of {reference} minus that of each delivery of the same seed and votes, "
+        "against all votes of an item; above 0, the delivery is better.",
+        f"On the {number} training items of each seed{high}, because only training items have a "
+        "sparse target.",
+        f"Points: items whose sparse target has no error (at 0), then up to {spec.bins} bins that "
+        "hold equally many items, each at its mean distance; "
         "none where some seed has no such item.",
         "Lines: mean over seeds; bands: its 95 % bootstrap (BCa) interval.",
     ]
@@ -82,12 +89,14 @@ def target_error_caption(spec: FigureSpec, result: TargetError, section: Section
         ]
         if values:
             correlations.append(
-                f"{section.label(method)} {np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+                f"{section.label(method)} {np.mean(values):.3f} ({min(values):.3f} to "
+                f"{max(values):.3f})"
             )
     over = "seeds and panels" if len(spec.panel_levels) > 1 else "seeds"
     if correlations:
         messages.append(
-            f"Spearman correlation of distance and gain over items, mean and range over {over}: {', '.join(correlations)}."
+            f"Spearman correlation of distance and gain over items, mean and range over {over}: "
+            f"{', '.join(correlations)}."
         )
     if result.used < result.runs:
         messages.append(
@@ -118,7 +127,8 @@ def target_error_listings(
     who = {"delivery": factor_name(spec.rows)} | ({"panel": panel_name} if spec.panels else {})
     caption = [
         *notices,
-        f"Spearman correlation over items between gain and {DISTANCES[spec.distance].splitlines()[0]}: mean and range over seeds.",
+        "Spearman correlation over items between gain and "
+        f"{DISTANCES[spec.distance].splitlines()[0]}: mean and range over seeds.",
     ]
     of_points = {
         "low": "above",

@@ -1,4 +1,6 @@
-"""Which jobs of a study go on as they began, also where the study is continued with another number of processes or with more runs."""
+"""Which jobs of a study go on as they began, also where the study is continued with another number
+of processes or with more runs.
+"""
 
 import os
 from collections.abc import Sequence
@@ -14,11 +16,14 @@ from studies.plan.study import Run
 
 
 def begun_jobs(folder: Path, cells: Sequence[Run], runs: Path) -> list[Job]:
-    """The jobs that would lose something if they were cut anew: a saved state, or that members have already ended beside the others.
+    """The jobs that would lose something if they were cut anew: a saved state, or that members have
+    already ended beside the others.
 
-    Each keeps its members in their order and its number of threads, and so its arithmetic, to the last bit. `folder` is the study's own, where a job is
-    described when it starts; `cells` are the runs that there are to do, of which a job must have all. Of jobs that share runs, because a study was
-    changed and changed back, one with a saved state counts before others, and one of more runs before smaller ones.
+    Each keeps its members in their order and its number of threads, and so its arithmetic, to the
+    last bit. `folder` is the study's own, where a job is described when it starts; `cells` are the
+    runs that there are to do, of which a job must have all. Of jobs that share runs, because a
+    study was changed and changed back, one with a saved state counts before others, and one of more
+    runs before smaller ones.
     """
     present = {run.name: run for run in cells}
     result = []
@@ -36,7 +41,9 @@ def begun_jobs(folder: Path, cells: Sequence[Run], runs: Path) -> list[Job]:
 
 
 def _described(content: Any, present: dict[str, Run]) -> Job | None:
-    """The job of a description, made of runs that are present; None where it is damaged, or of other runs or another way to do them."""
+    """The job of a description, made of runs that are present; None where it is damaged, or of
+    other runs or another way to do them.
+    """
     try:
         names, packed, threads = (
             [run["name"] for run in content["runs"]],

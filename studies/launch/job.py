@@ -1,4 +1,6 @@
-"""A job of a study, done in a process of its own: it ends with its parent, holds its runs, and writes its progress."""
+"""A job of a study, done in a process of its own: it ends with its parent, holds its runs, and
+writes its progress.
+"""
 
 import errno
 import json
@@ -24,7 +26,9 @@ from studies.plan.study import Run
 def write_job(
     job: Job, folder: Path, runs: Path, predict: bool, threads: int, devices: int = 1
 ) -> Path:
-    """Describe a job for the process that will do it; `devices` is the number of processes that share a run with DDP."""
+    """Describe a job for the process that will do it; `devices` is the number of processes that
+    share a run with DDP.
+    """
     listed = [{"name": run.name, "config": run.config, "factors": run.factors} for run in job.runs]
     content = {
         "runs": listed,
@@ -71,13 +75,17 @@ def do_job(path: Path) -> dict[str, str]:
                 run.name: steps_left(run.config, run.folder(folder), content["predict"])
                 for run in runs
             }
-        for run in runs:  # of a pack, what is left when its members are trained: a probe or predictions that were not asked for before
+        # of a pack, what is left when its members are trained: a probe or predictions that were not
+        # asked for before
+        for run in runs:
             failures |= run_alone(run, folder, left[run.name], content["devices"])
         return failures
 
 
 def run_alone(run: Run, folder: Path, steps: list[str], devices: int) -> dict[str, str]:
-    """One run through Lightning, continued from its own checkpoint where there is one; returns why it has no result, by its name."""
+    """One run through Lightning, continued from its own checkpoint where there is one; returns why
+    it has no result, by its name.
+    """
     if not steps:
         return {}
     from experiment.configuration import write_config
@@ -109,7 +117,9 @@ def report(path: Path, share: float) -> None:
 
 
 def run(path: Path) -> int:
-    """Do a job and say how it ended: the exit code of its process, with a sentence for the log where it failed."""
+    """Do a job and say how it ended: the exit code of its process, with a sentence for the log
+    where it failed.
+    """
     try:
         failures = do_job(path)
     except Interrupted as stop:

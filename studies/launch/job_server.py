@@ -1,7 +1,9 @@
-"""Starts jobs without the seconds that importing torch and Lightning takes: one process imports them once and forks for every job.
+"""Starts jobs without the seconds that importing torch and Lightning takes: one process imports
+them once and forks for every job.
 
-It computes nothing itself, so a forked job is as alone as a process started anew: it has memory, a log and an exit code of its own, and nothing that
-one job does can reach another. The server ends with its launcher, and every job with the server.
+It computes nothing itself, so a forked job is as alone as a process started anew: it has memory, a
+log and an exit code of its own, and nothing that one job does can reach another. The server ends
+with its launcher, and every job with the server.
 """
 
 import os
@@ -40,7 +42,9 @@ class JobServer:
             self._process.stdin.write(f"{job}\n".encode())  # pyright: ignore[reportOptionalMemberAccess]
 
     def ended(self) -> dict[Path, int]:
-        """The exit codes of jobs that have ended since the last call; where the server itself has died, all of its jobs have."""
+        """The exit codes of jobs that have ended since the last call; where the server itself has
+        died, all of its jobs have.
+        """
         assert self._process is not None
         assert self._process.stdout is not None
         died = self._process.poll()
@@ -71,12 +75,16 @@ def open_server(environment: dict[str, str]) -> subprocess.Popen:
 
 
 def import_path() -> str:
-    """For PYTHONPATH: where this process imports from, so that its jobs run the same code and nothing of the working folder, wherever it was started."""
+    """For PYTHONPATH: where this process imports from, so that its jobs run the same code and
+    nothing of the working folder, wherever it was started.
+    """
     return os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
 
 
 def serve(answers: TextIO) -> None:
-    """Fork for every job named on the standard input, and answer how each ended, until the launcher closes the former."""
+    """Fork for every job named on the standard input, and answer how each ended, until the launcher
+    closes the former.
+    """
     server = os.getpid()
     going: dict[int, str] = {}
     rest = b""
@@ -119,9 +127,8 @@ if __name__ == "__main__":
     from core.parent_process import die_with_parent
 
     die_with_parent(int(sys.argv[1]))
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches all processes of a terminal; the launcher says so, and ends this one
+    # Ctrl-C reaches all processes of a terminal; the launcher says so, and ends this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     import experiment.single_run  # noqa: F401
     import studies.launch.pack_job  # noqa: F401
 

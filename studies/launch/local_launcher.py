@@ -1,4 +1,6 @@
-"""Runs a study's jobs on this machine: a few processes side by side, one progress bar, and failures told at the end."""
+"""Runs a study's jobs on this machine: a few processes side by side, one progress bar, and failures
+told at the end.
+"""
 
 import errno
 import os
@@ -30,7 +32,10 @@ from studies.plan.study import Study
 def launch(
     study: Study, cut: Callable[[], list[Job]], runs: Path, processes: int, console: Console
 ) -> list[str]:
-    """Do all jobs that are not done; returns what failed, one line each. They are cut when no other process works on the study."""
+    """Do all jobs that are not done; returns what failed, one line each.
+
+    They are cut when no other process works on the study.
+    """
     folder = study_folder(study, runs)
     with hold_study(folder, console):
         jobs = cut()

@@ -48,7 +48,10 @@ SAVE_EVERY = 5.0  # seconds between saved states of a pack
 def run_pack(
     runs: list[Run], folder: Path, state: Path, predict: bool, progress: Callable[[float], None]
 ) -> dict[str, str]:
-    """Train a pack and write every run; returns the failures by run name. `state` is where an interrupted pack is continued from."""
+    """Train a pack and write every run; returns the failures by run name.
+
+    `state` is where an interrupted pack is continued from.
+    """
     members, owners = build_members(runs, folder)
     _know_data(members, owners, folder)
     pack = PackedClassifier(members)
@@ -109,7 +112,9 @@ def _write_runs(
 
 
 def _know_data(members: list[Member], owners: list[list[Run]], folder: Path) -> None:
-    """Note, of every run, what it is trained on; or refuse, where it was begun on something else."""
+    """Note, of every run, what it is trained on; or refuse, where it was begun on something
+    else.
+    """
     known: dict[int, Fingerprint] = {}
     for member, owned in zip(members, owners, strict=True):
         base = known.setdefault(id(member.data), fingerprint(member.data))
@@ -132,7 +137,9 @@ def _record(member: Member, run: Run) -> TrainingRecord:
 
 
 def build_members(runs: list[Run], folder: Path) -> tuple[list[Member], list[list[Run]]]:
-    """A member for each run, or for several that are prefixes of the longest of them, which comes first; members of one seed share their data."""
+    """A member for each run, or for several that are prefixes of the longest of them, which comes
+    first; members of one seed share their data.
+    """
     together: dict[str, list[Run]] = {}
     for run in runs:
         together.setdefault(without_epochs(run.config) or run.name, []).append(run)
@@ -173,7 +180,9 @@ def build_members(runs: list[Run], folder: Path) -> tuple[list[Member], list[lis
 
 
 def _place(owned: list[Run]) -> tuple[int, bool]:
-    """Seed by seed, and within one seed those with inputs of their own last, so that the others stand together."""
+    """Seed by seed, and within one seed those with inputs of their own last, so that the others
+    stand together.
+    """
     config = owned[0].config
     return config["seed_everything"], class_of(config["data"]["init_args"]["delivery"]) is Mixup
 
@@ -188,7 +197,9 @@ def early_stopping(config: dict[str, Any]) -> EarlyStopping | None:
 
 
 def followed_strata(config: dict[str, Any], data: VoteDataModule) -> dict[str, Tensor]:
-    """The strata of validation items that TrainingDynamics, where a run has it, follows from epoch to epoch."""
+    """The strata of validation items that TrainingDynamics, where a run has it, follows from epoch
+    to epoch.
+    """
     for callback in config["trainer"].get("callbacks") or []:
         if issubclass(class_of(callback), TrainingDynamics):
             return {
@@ -218,7 +229,9 @@ def cartographies(config: dict[str, Any]) -> list[DataCartography]:
 
 
 def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
-    """Checkpoint, config, history, results and, last of all, pictures: as if the run had been alone."""
+    """Checkpoint, config, history, results and, last of all, pictures: as if the run had been
+    alone.
+    """
     epochs = run.config["trainer"]["max_epochs"]
     best_epoch, state = member.at_stop.get(epochs, (member.best_epoch, member.best_state))
     checkpoint = best_checkpoint(folder)
@@ -273,7 +286,9 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
 def predictions(
     classifier: AnnotatorClassifier, data: Any, rows: np.ndarray
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Predicted and annotator distributions of these items, computed batch by batch as a solo run would."""
+    """Predicted and annotator distributions of these items, computed batch by batch as a solo run
+    would.
+    """
     classifier.eval()
     batches = [
         (classifier(inputs).double().softmax(-1), index)

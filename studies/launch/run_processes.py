@@ -1,4 +1,6 @@
-"""A run of a study on several devices: Lightning starts a process for each, so the run's commands are given as a user would give them."""
+"""A run of a study on several devices: Lightning starts a process for each, so the run's commands
+are given as a user would give them.
+"""
 
 import os
 import signal
@@ -16,7 +18,8 @@ from studies.plan.places import PROJECT
 def needs_processes(config: dict[str, Any]) -> bool:
     """Whether Lightning would start further processes for a run on this machine.
 
-    >>> needs_processes({"trainer": {"devices": 2}}), needs_processes({"trainer": {"devices": "auto", "accelerator": "cpu"}})
+    >>> one = {"trainer": {"devices": "auto", "accelerator": "cpu"}}
+    >>> needs_processes({"trainer": {"devices": 2}}), needs_processes(one)
     (True, False)
     """
     trainer = config["trainer"]
@@ -29,7 +32,10 @@ def needs_processes(config: dict[str, Any]) -> bool:
 
 
 def run_in_processes(words: list[str]) -> bool:
-    """Give a command of `cli.py`; whether it came to a result. What else ends it ends this job, with the same exit code."""
+    """Give a command of `cli.py`; whether it came to a result.
+
+    What else ends it ends this job, with the same exit code.
+    """
     with subprocess.Popen(
         [sys.executable, PROJECT / "cli.py", *words],
         env={**os.environ, "PYTHONPATH": import_path()},

@@ -1,4 +1,6 @@
-"""Runs a study's jobs on a Slurm cluster: one job array through submitit, one pack or one run per task, safe to requeue and to give again."""
+"""Runs a study's jobs on a Slurm cluster: one job array through submitit, one pack or one run per
+task, safe to requeue and to give again.
+"""
 
 import logging
 import shlex
@@ -36,7 +38,10 @@ class ClusterOptions:
 
 
 class Task:
-    """What a task of the array does. All state lies in the run's folder, so being started again is all that a requeue needs."""
+    """What a task of the array does.
+
+    All state lies in the run's folder, so being started again is all that a requeue needs.
+    """
 
     def __call__(self, path: str) -> dict[str, str]:
         return do_job(Path(path))
@@ -55,7 +60,10 @@ def launch_on_slurm(
     options: ClusterOptions,
     console: Console,
 ) -> list[str]:
-    """Submit what is left as one array, wait for it, and return what failed. Jobs of an earlier array that are still queued are waited for."""
+    """Submit what is left as one array, wait for it, and return what failed.
+
+    Jobs of an earlier array that are still queued are waited for.
+    """
     folder = study_folder(study, runs)
     with hold_study(folder, console):
         wait_for(earlier_array(folder), study, cut(), runs, console)
@@ -78,15 +86,16 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
         from submitit.core.utils import FailedJobError
     except ImportError as error:
         raise InputError(
-            'the slurm launcher needs submitit; install it with: pip install -e ".[slurm]" -c constraints.txt'
+            'the slurm launcher needs submitit; install it with: pip install -e ".[slurm]" -c '
+            "constraints.txt"
         ) from error
-    logging.getLogger("submitit").setLevel(
-        logging.ERROR
-    )  # it complains at every poll of a cluster without accounting
+    # it complains at every poll of a cluster without accounting
+    logging.getLogger("submitit").setLevel(logging.ERROR)
     packs = [job.name for job in left if job.packed]
     if packs and options.tasks > 1:
         raise InputError(
-            f"--tasks is {options.tasks}, but {packs[0]} is a pack, which is one process; use --tasks for studies of runs that do not pack."
+            f"--tasks is {options.tasks}, but {packs[0]} is a pack, which is one process; use "
+            "--tasks for studies of runs that do not pack."
         )
     paths = [
         str(write_job(job, folder, runs.resolve(), study.predict, options.cpus, options.tasks))
@@ -97,9 +106,8 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
     )
     executor.update_parameters(
         name=f"plurality-{study.name}",
-        timeout_min=max(
-            11, int(options.hours * 60)
-        ),  # submitit takes every signal for a time-out in jobs of 10 minutes or less
+        # submitit takes every signal for a time-out in jobs of 10 minutes or less
+        timeout_min=max(11, int(options.hours * 60)),
         cpus_per_task=options.cpus,
         tasks_per_node=options.tasks,
         slurm_array_parallelism=options.max_parallel,
@@ -125,7 +133,10 @@ def earlier_array(folder: Path) -> str | None:
 def wait_for(
     array: str | None, study: Study, jobs: list[Job], runs: Path, console: Console
 ) -> None:
-    """Until no task of the array is queued any more. The queue is asked, not submitit: without accounting it never learns of a killed job."""
+    """Until no task of the array is queued any more.
+
+    The queue is asked, not submitit: without accounting it never learns of a killed job.
+    """
     if array is None:
         return
     columns = (

@@ -1,4 +1,6 @@
-"""Finished runs that can be compared with each other: the same items and the same network, grouped by method and seed."""
+"""Finished runs that can be compared with each other: the same items and the same network, grouped
+by method and seed.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -13,14 +15,17 @@ from experiment.run_checkpoints import best_checkpoint, check_checkpoint
 from lightning_modules.networks import Network
 from studies.plan.study import Run
 
-# What the data's config may differ in without a change of items or inputs, besides how they are labelled in training (`VoteDataModule.pack_axes`)
+# What the data's config may differ in without a change of items or inputs, besides how they are
+# labelled in training (`VoteDataModule.pack_axes`)
 FREE = {"batch_size", *PLACES}
 
 Methods = dict[Any, dict[int, Run]]  # level of the factor -> seed -> run
 
 
 def by_method(study_runs: list[Run], runs: Path, factor: str) -> Methods:
-    """Runs by their level of a factor and their seed, in the order given, after a check that they can be compared."""
+    """Runs by their level of a factor and their seed, in the order given, after a check that they
+    can be compared.
+    """
     if not study_runs:
         raise InputError("there are no runs to compare; name at least two seeds of one method.")
     methods: Methods = {}
@@ -30,13 +35,15 @@ def by_method(study_runs: list[Run], runs: Path, factor: str) -> Methods:
         seeds, seed = methods.setdefault(_level(run, factor), {}), run.config["seed_everything"]
         if seed in seeds:
             raise InputError(
-                f"{seeds[seed].name} and {run.name} have the same {factor} and seed; compare runs that differ in nothing but these two."
+                f"{seeds[seed].name} and {run.name} have the same {factor} and seed; compare runs "
+                "that differ in nothing but these two."
             )
         seeds[seed] = run
     for level, seeds in methods.items():
         if len(seeds) < 2:
             raise InputError(
-                f"{factor} = {level} has one seed only ({min(seeds)}); what differs between seeds takes at least two."
+                f"{factor} = {level} has one seed only ({min(seeds)}); what differs between seeds "
+                "takes at least two."
             )
     return methods
 
@@ -47,7 +54,10 @@ def load_weights(run: Run, runs: Path, network: Network) -> dict[str, Tensor]:
 
 
 def read_weights(path: Path, network: Network) -> dict[str, Tensor]:
-    """The weights of a checkpoint, loaded into a network as well. Nothing in a checkpoint can run code."""
+    """The weights of a checkpoint, loaded into a network as well.
+
+    Nothing in a checkpoint can run code.
+    """
     check_checkpoint(path)
     saved = torch.load(path, map_location="cpu", weights_only=True)
     state = {
@@ -59,12 +69,14 @@ def read_weights(path: Path, network: Network) -> dict[str, Tensor]:
         network.load_state_dict(state)
     except RuntimeError as error:
         raise InputError(
-            f"{path} does not hold the weights of its config's {type(network).__name__}; train this run again."
+            f"{path} does not hold the weights of its config's {type(network).__name__}; train "
+            "this run again."
         ) from error
     bad = next((name for name, value in state.items() if not value.isfinite().all()), None)
     if bad is not None:
         raise InputError(
-            f"{path}: {bad} holds values that are not finite numbers; this training diverged, so leave this run out."
+            f"{path}: {bad} holds values that are not finite numbers; this training diverged, so "
+            "leave this run out."
         )
     return state
 
@@ -81,11 +93,13 @@ def _level(run: Run, factor: str) -> Any:
 def _check_alike(first: Run, other: Run) -> None:
     if first.config["model"]["network"] != other.config["model"]["network"]:
         raise InputError(
-            f"{first.name} and {other.name} are of different networks; only runs of one network can be compared."
+            f"{first.name} and {other.name} are of different networks; only runs of one network "
+            "can be compared."
         )
     if items_of(first) != items_of(other):
         raise InputError(
-            f"{first.name} and {other.name} are of different data; only runs on the same items can be compared."
+            f"{first.name} and {other.name} are of different data; only runs on the same items "
+            "can be compared."
         )
 
 

@@ -1,4 +1,6 @@
-"""What a job will cost, about: its arithmetic and memory traffic at rates that an ordinary CPU core reaches. An estimate, not a measurement."""
+"""What a job will cost, about: its arithmetic and memory traffic at rates that an ordinary CPU core
+reaches. An estimate, not a measurement.
+"""
 
 import json
 from functools import cache
@@ -29,9 +31,8 @@ def seconds(job: Job, threads: int) -> float | None:
     epochs = max(run.config["trainer"]["max_epochs"] or 1000 for run in job.runs)
     steps = training_batches(first, items) * epochs
     arithmetic = 3 * flops * members * batch * steps / (FLOPS * threads)
-    traffic = (
-        10 * 4 * parameters * members * steps / (BYTES * threads)
-    )  # weights, gradients and moments, read and written
+    # weights, gradients and moments, read and written
+    traffic = 10 * 4 * parameters * members * steps / (BYTES * threads)
     return START + max(arithmetic, traffic) + steps * (STEP if job.packed else LIGHTNING)
 
 
@@ -71,7 +72,9 @@ def shared_part(config: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _size(text: str) -> tuple[int, int, float, int]:
-    """Training items, batch size, floating-point operations of one forward pass, and parameters; of a config as text, for the cache."""
+    """Training items, batch size, floating-point operations of one forward pass, and parameters; of
+    a config as text, for the cache.
+    """
     config = json.loads(text)
     data = build_data(config)
     assert data.corpus is not None

@@ -8,7 +8,9 @@ Levels = dict[str, list[Any]]  # by factor
 
 
 def chosen_levels(checks: Checks, where: Any, levels: Levels, key: str) -> tuple[Levels, Levels]:
-    """`where` with a list for every factor that it names, and what it leaves of the levels of all factors."""
+    """`where` with a list for every factor that it names, and what it leaves of the levels of all
+    factors.
+    """
     where = checks.mapping(where or {}, key, set(levels))
     where = {
         factor: chosen if isinstance(chosen, list) else [chosen] for factor, chosen in where.items()
@@ -27,7 +29,9 @@ def chosen_levels(checks: Checks, where: Any, levels: Levels, key: str) -> tuple
 def nothing_left_over(
     checks: Checks, levels: Levels, shown: set[str], paired: list[str], key: str
 ) -> None:
-    """A mean over a factor that is neither shown nor paired would mix different experiments unsaid."""
+    """A mean over a factor that is neither shown nor paired would mix different experiments
+    unsaid.
+    """
     for factor in shown.intersection(paired):
         checks.wrong(
             key, f"shows {factor}, which is paired: its levels are what means are taken over"

@@ -1,4 +1,6 @@
-"""Finished runs of a study are of one and the same data, and of the data that lies here: checked before more are run, and before a report is made."""
+"""Finished runs of a study are of one and the same data, and of the data that lies here: checked
+before more are run, and before a report is made.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,10 +14,12 @@ from studies.plan.comparable_runs import FREE
 
 
 def check_data(finished: Iterable[tuple[dict[str, Any], Path]]) -> None:
-    """Refuse a finished run, given by its config and folder, whose votes or items are not those of the others, or not those of the files at hand.
+    """Refuse a finished run, given by its config and folder, whose votes or items are not those of
+    the others, or not those of the files at hand.
 
-    Each dataset is read once, and only where its files could have been changed (`VoteDataModule.files`): published ones are checked whenever they are read.
-    Nothing is downloaded or embedded for it.
+    Each dataset is read once, and only where its files could have been changed
+    (`VoteDataModule.files`): published ones are checked whenever they are read. Nothing is
+    downloaded or embedded for it.
     """
     known: dict[str, tuple[VoteDataModule, Fingerprint]] = {}
     for config, folder in finished:
@@ -33,7 +37,9 @@ def check_data(finished: Iterable[tuple[dict[str, Any], Path]]) -> None:
 
 
 def _labels(config: dict[str, Any], data: VoteDataModule) -> Fingerprint:
-    """What a run is trained on, where that is not what it is judged by and the files at hand were read."""
+    """What a run is trained on, where that is not what it is judged by and the files at hand were
+    read.
+    """
     if data.corpus is None:
         return {}
     labels = training_labels(config, data)

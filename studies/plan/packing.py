@@ -1,4 +1,6 @@
-"""Which runs train together: members of equal shape form packs, all others run one by one; each says why."""
+"""Which runs train together: members of equal shape form packs, all others run one by one; each
+says why.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -87,9 +89,11 @@ def why_alone(config: dict[str, Any]) -> str | None:
 def jobs_of(runs: Sequence[Run], processes: int, begun: Sequence[Job] = ()) -> list[Job]:
     """Cut a study's runs into jobs. Those that have begun stay as they are.
 
-    How a pack is cut changes the last bits of its members' numbers, for sums over wider matrices round in another order, and nothing else. So that a study
-    that is interrupted ends with the same bits, the cut depends on the whole study and the number of processes, never on what is already done. Where it
-    is continued with another number, or has got more runs, a new pack is what the begun ones leave of it.
+    How a pack is cut changes the last bits of its members' numbers, for sums over wider matrices
+    round in another order, and nothing else. So that a study that is interrupted ends with the same
+    bits, the cut depends on the whole study and the number of processes, never on what is already
+    done. Where it is continued with another number, or has got more runs, a new pack is what the
+    begun ones leave of it.
     """
     groups: dict[str, list[Run]] = {}
     alone: list[Job] = []
@@ -113,7 +117,9 @@ def jobs_of(runs: Sequence[Run], processes: int, begun: Sequence[Job] = ()) -> l
 
 
 def _parts(group: list[Run], processes: int) -> list[list[Run]]:
-    """Cut a group into packs of equal size, seed after seed (members of one seed share batches), enough for all processes and none too large."""
+    """Cut a group into packs of equal size, seed after seed (members of one seed share batches),
+    enough for all processes and none too large.
+    """
     units: dict[str, list[Run]] = {}
     for run in sorted(group, key=lambda run: run.config["seed_everything"]):
         units.setdefault(without_epochs(run.config) or run.name, []).append(run)
@@ -131,7 +137,9 @@ def _class(entry: Any) -> str | None:
 
 
 def _shape(config: dict[str, Any]) -> str:
-    """What members of a pack have in common: all but seed, delivery, votes, targets, learning rate, weight decay, schedule, stopping and epochs."""
+    """What members of a pack have in common: all but seed, delivery, votes, targets, learning rate,
+    weight decay, schedule, stopping and epochs.
+    """
     common = deepcopy(
         {
             "data": config["data"],
@@ -147,7 +155,9 @@ def _shape(config: dict[str, Any]) -> str:
 
 
 def without_epochs(config: dict[str, Any]) -> str | None:
-    """Runs with an equal answer differ only in where they stop, so that shorter ones are prefixes; None where the total matters."""
+    """Runs with an equal answer differ only in where they stop, so that shorter ones are prefixes;
+    None where the total matters.
+    """
     if _class(config["model"].get("scheduler")) == "CosineToEnd":
         return None
     trainer = {key: value for key, value in config["trainer"].items() if key != "max_epochs"}

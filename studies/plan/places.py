@@ -1,7 +1,9 @@
-"""Where the relative paths of a study lead, wherever its command is started: to the study's folder, else to the working folder, else to the project's own files.
+"""Where the relative paths of a study lead, wherever its command is started: to the study's folder,
+else to the working folder, else to the project's own files.
 
-The last is for the configs, and the data, that lie beside `cli.py`: a study may name `configs/digits.yaml` from anywhere. What is found in the working folder
-stays as it is written, and what is found nowhere, too: data may be downloaded to there.
+The last is for the configs, and the data, that lie beside `cli.py`: a study may name
+`configs/digits.yaml` from anywhere. What is found in the working folder stays as it is written, and
+what is found nowhere, too: data may be downloaded to there.
 """
 
 import os
@@ -36,11 +38,17 @@ def find_file(name: str, folder: Path) -> str | None:
 
 def absence(folder: Path) -> str:
     """Where a file was looked for, for the sentence that says that it is not there."""
-    return f"it is neither in the study's folder {os.path.abspath(folder)}, nor in the working folder {os.getcwd()}, nor in the project's {PROJECT}"
+    return (
+        f"it is neither in the study's folder {os.path.abspath(folder)}, nor in the working "
+        f"folder {os.getcwd()}, nor in the project's {PROJECT}"
+    )
 
 
 def with_configs_found(content: Any, path: Path) -> Any:
-    """What a study's file says, with its configs where they are. They are found before studies are merged, because each names its own."""
+    """What a study's file says, with its configs where they are.
+
+    They are found before studies are merged, because each names its own.
+    """
     configs = content.get("configs") if isinstance(content, dict) else None
     if isinstance(configs, list):
         content["configs"] = [
@@ -59,10 +67,12 @@ def check_configs(configs: list[str], path: Path) -> None:
 
 
 def data_places(data: dict[str, Any], folder: Path) -> dict[str, str]:
-    """The folders of a run's data (`root`, `cache`), which are no part of its name, where they are not where they are written.
+    """The folders of a run's data (`root`, `cache`), which are no part of its name, where they are
+    not where they are written.
 
-    A dataset whose options name files below `root` (its class lists them in `below_root`) has the root that holds one of these; any other the first that
-    holds any. So `data.votes: votes.csv` is found beside the study, and the run is named by that word wherever it lies.
+    A dataset whose options name files below `root` (its class lists them in `below_root`) has the
+    root that holds one of these; any other the first that holds any. So `data.votes: votes.csv` is
+    found beside the study, and the run is named by that word wherever it lies.
     """
     arguments = data.get("init_args") or {}
     named = [
@@ -92,5 +102,8 @@ def data_places(data: dict[str, Any], folder: Path) -> dict[str, str]:
 
 
 def holds_files(folder: str) -> bool:
-    """Whether there is a file below a folder. One that a download was begun for and that holds no more than a lock does not count."""
+    """Whether there is a file below a folder.
+
+    One that a download was begun for and that holds no more than a lock does not count.
+    """
     return any(not file.startswith(".") for _, _, files in os.walk(folder) for file in files)

@@ -1,4 +1,6 @@
-"""What papers published, from `published/*.yaml`: tables to show beside ours, and facts of their running text."""
+"""What papers published, from `published/*.yaml`: tables to show beside ours, and facts of their
+running text.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -28,14 +30,17 @@ def published(kind: Literal["tables", "facts"]) -> dict[str, dict[str, Any]]:
 
 
 def published_fact(name: str) -> list[str]:
-    """What a paper says in the place of a figure, for its caption; nothing where no fact is named."""
+    """What a paper says in the place of a figure, for its caption; nothing where no fact is
+    named.
+    """
     return [f"Published: {fact_in_words(name)}."] if name else []
 
 
 def fact_in_words(name: str) -> str:
     """
     >>> fact_in_words("basins.sparse_agreement")
-    'agreeing 9, cells 12 (cells of Table 1 in which all 5 seeds favour hard delivery, of all cells; arXiv:2605.20642v1, Section 5.1)'
+    'agreeing 9, cells 12 (cells of Table 1 in which all 5 seeds favour hard delivery, of all cells;
+    arXiv:2605.20642v1, Section 5.1)'
     """
     fact = published("facts")[name]
     values = ", ".join(f"{what} {value}" for what, value in fact["values"].items())

@@ -1,4 +1,6 @@
-"""Mistakes in the options of a study's runs that would only appear when they are trained, found before anything trains."""
+"""Mistakes in the options of a study's runs that would only appear when they are trained, found
+before anything trains.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,7 +22,9 @@ def check_results(runs: Iterable[Run], source: Path) -> None:
 
 
 def check_probes(runs: Iterable[Run], source: Path) -> None:
-    """Build every probe of a study once, which costs nothing and tells what it does not accept: a pack builds them only when it has trained."""
+    """Build every probe of a study once, which costs nothing and tells what it does not accept: a
+    pack builds them only when it has trained.
+    """
     seen = set()
     for run in runs:
         for callback in run.config["trainer"].get("callbacks") or []:

@@ -1,8 +1,11 @@
-"""The second stage of a study: the cells of a grid that win by validation loss, and the runs that they are run again as.
+"""The second stage of a study: the cells of a grid that win by validation loss, and the runs that
+they are run again as.
 
-A combination is decided when every one of its cells has ended. Cells that diverged cannot win. Of equal losses, the cell wins whose levels come first in the
-YAML, factor by factor in its order: with `trainer.max_epochs: [10, 15, 20]` the shortest of three runs that share their best epoch. The second
-stage's runs are known when all combinations of all selections are decided, so that how they are cut into packs depends on the study alone.
+A combination is decided when every one of its cells has ended. Cells that diverged cannot win. Of
+equal losses, the cell wins whose levels come first in the YAML, factor by factor in its order: with
+`trainer.max_epochs: [10, 15, 20]` the shortest of three runs that share their best epoch. The
+second stage's runs are known when all combinations of all selections are decided, so that how they
+are cut into packs depends on the study alone.
 """
 
 import math
@@ -33,9 +36,9 @@ class Choice:
 @dataclass(frozen=True)
 class SecondStage:
     choices: dict[str, list[Choice]]  # by selection
-    runs: list[
-        Run
-    ]  # of all selections, once every one is decided; those that are cells of a grid as well are the same objects
+    # of all selections, once every one is decided; those that are cells of a grid as well are the
+    # same objects
+    runs: list[Run]
 
     def waiting(self, selection: str) -> str:
         """What a selection still waits for, in words; empty where it is decided."""
@@ -46,11 +49,17 @@ class SecondStage:
             len(missing) > SHOWN
         )
         cells = sum(choice.cells for choice in self.choices[selection])
-        return f"{selection} is not decided: {len(missing)} of the {cells} runs that it is chosen from are missing ({listed})"
+        return (
+            f"{selection} is not decided: {len(missing)} of the {cells} runs that it is chosen "
+            f"from are missing ({listed})"
+        )
 
 
 def second_stage(study: Study, first: list[Run], runs: Path) -> SecondStage:
-    """Choose from what is finished of the first stage. Runs that a selection has in common with a grid learn of their place in it."""
+    """Choose from what is finished of the first stage.
+
+    Runs that a selection has in common with a grid learn of their place in it.
+    """
     known = {run.name: run for run in first}
     chosen: dict[str, Run] = {}
     choices = {
@@ -110,12 +119,14 @@ def _choice(selection: Selection, levels: dict[str, Any], cells: list[Run], runs
             continue
         if results.get("val_is_test"):
             raise InputError(
-                f"selections.{selection.name}: {run.name} was validated on its test items, so the least {selection.by} would be chosen by the test set; "
+                f"selections.{selection.name}: {run.name} was validated on its test items, so the "
+                f"least {selection.by} would be chosen by the test set; "
                 "choose on data with validation items of its own."
             )
         if selection.by not in results["metrics"]:
             raise InputError(
-                f"selections.{selection.name}: {run.name} has no {selection.by} in its results.json; delete that folder to run it again."
+                f"selections.{selection.name}: {run.name} has no {selection.by} in its "
+                "results.json; delete that folder to run it again."
             )
         loss = results["metrics"][selection.by]
         if math.isfinite(loss):
@@ -124,7 +135,6 @@ def _choice(selection: Selection, levels: dict[str, Any], cells: list[Run], runs
             diverged.append(run.name)
     if missing or not losses:
         return Choice(levels, len(cells), diverged=diverged, missing=missing)
-    winner = min(
-        (run for run in cells if run.name in losses), key=lambda run: losses[run.name]
-    )  # the first of equals
+    # the first of equals
+    winner = min((run for run in cells if run.name in losses), key=lambda run: losses[run.name])
     return Choice(levels, len(cells), winner, losses[winner.name], diverged)

@@ -1,4 +1,6 @@
-"""Refusals of what a study's YAML says: one sentence that names the file and the key, and what would be right."""
+"""Refusals of what a study's YAML says: one sentence that names the file and the key, and what
+would be right.
+"""
 
 import math
 from pathlib import Path
@@ -13,7 +15,8 @@ class Checks:
 
     >>> Checks(Path("study.yaml")).one_of("pie", ["points", "lines"], "report.figures[0].kind")
     Traceback (most recent call last):
-    core.errors.InputError: study.yaml: report.figures[0].kind is pie; it must be one of points, lines.
+    core.errors.InputError: study.yaml: report.figures[0].kind is pie; it must be one of points,
+    lines.
     """
 
     def __init__(self, path: Path):
@@ -55,12 +58,12 @@ class Checks:
             and least <= value < most
         )
         if not fits:
-            limits = [f"of at least {least:g}"] * math.isfinite(least) + [
-                f"below {most:g}"
-            ] * math.isfinite(most)
+            limits = [f"of at least {least:g}"] if math.isfinite(least) else []
+            limits += [f"below {most:g}"] if math.isfinite(most) else []
+            kind = "whole number" if whole else "number"
             self.wrong(
                 key,
-                f"is {value}; it must be a {'whole ' * whole}number {' and '.join(limits)}".rstrip(),
+                f"is {value}; it must be a {kind} {' and '.join(limits)}".rstrip(),
             )
 
     def unique(self, names: list[str], key: str) -> None:

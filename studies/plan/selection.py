@@ -1,4 +1,5 @@
-"""The `selections` of a study's YAML: what is chosen from a grid by validation loss, and with what it is run again.
+"""The `selections` of a study's YAML: what is chosen from a grid by validation loss, and with what
+it is run again.
 
     selections:
       best:                                  # a further grid of the study, for tables, figures and claims as any other
@@ -9,8 +10,9 @@
         by: val_loss                         # the metric whose least value wins, of those that know nothing of the test set
         published: epistemic.table2          # the paper's choices: facts of studies/published called epistemic.table2_LEVEL_LEVEL, as in for_each
 
-The factors of the new grid are those of `for_each` and `then`; what was chosen is listed in the report as NAME-options.
-"""
+The factors of the new grid are those of `for_each` and `then`; what was chosen is listed in the
+report as NAME-options.
+"""  # noqa: E501
 
 import math
 import re
@@ -22,11 +24,12 @@ from studies.plan.published_numbers import published
 from studies.plan.section_checks import Checks
 from studies.plan.study_checks import check_factors, check_number, runs_of
 
+# metrics of results.json that know nothing of the test set
 BY = (
     "val_loss",
     "best_val_soft_nll",
     "final_val_soft_nll",
-)  # metrics of results.json that know nothing of the test set
+)
 NEEDED = {"from", "for_each", "then"}
 
 
@@ -39,9 +42,8 @@ class Selection:
     for_each: list[str]
     then: dict[str, Any]
     where: dict[str, list[Any]]
-    levels: Levels = field(
-        repr=False
-    )  # of the factors of its own grid: those of for_each and of then
+    # of the factors of its own grid: those of for_each and of then
+    levels: Levels = field(repr=False)
     by: str = "val_loss"
     published: str = ""
 
@@ -56,11 +58,17 @@ class Selection:
     def in_words(self) -> str:
         of_each = f" for each {' and '.join(self.for_each)}" if self.for_each else ""
         winners = f"{self.winners} winner{'s' * (self.winners > 1)}"
-        return f"{self.name}: the least {self.by} of {self.grid}{of_each}; {winners} x {self.runs // self.winners} = {self.runs} runs"
+        return (
+            f"{self.name}: the least {self.by} of {self.grid}{of_each}; {winners} x "
+            f"{self.runs // self.winners} = {self.runs} runs"
+        )
 
 
 class SelectionReader:
-    """Checks entries against the grids of their study. `levels` are those of every factor of every grid."""
+    """Checks entries against the grids of their study.
+
+    `levels` are those of every factor of every grid.
+    """
 
     def __init__(self, checks: Checks, levels: dict[str, Levels], labels: Any):
         self.checks, self.levels, self.labels = checks, levels, labels
@@ -72,7 +80,8 @@ class SelectionReader:
         if not re.fullmatch(r"[\w-]+", name) or name in self.levels:
             checks.wrong(
                 key,
-                "must be a name of its own, of letters, digits, _ and -: it is a grid like the others and names a file",
+                "must be a name of its own, of letters, digits, _ and -: it is a grid like the "
+                "others and names a file",
             )
         checks.one_of(entry["from"], list(self.levels), f"{key}.from", "a grid")
         where, left = chosen_levels(
@@ -88,7 +97,8 @@ class SelectionReader:
         if prefix and not any(fact.startswith(f"{prefix}_") for fact in published("facts")):
             checks.wrong(
                 f"{key}.published",
-                f"is {prefix}; there are no facts in studies/published that are called {prefix}_ and the levels",
+                f"is {prefix}; there are no facts in studies/published that are called {prefix}_ "
+                "and the levels",
             )
         levels = {factor: left[factor] for factor in entry["for_each"]} | {
             f: self.labels(f, options) for f, options in then.items()

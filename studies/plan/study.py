@@ -1,4 +1,7 @@
-"""A study: one YAML that names grids of runs, expanded to resolved configs. Equal runs, in one study or two, are one run."""
+"""A study: one YAML that names grids of runs, expanded to resolved configs.
+
+Equal runs, in one study or two, are one run.
+"""
 
 import itertools
 import json
@@ -24,18 +27,24 @@ from studies.plan.study_checks import KEYS, NEEDED, check_study
 
 @dataclass(frozen=True)
 class Run:
-    """One cell of a study: its resolved config, and the level of every factor by which it came about, for each grid it belongs to."""
+    """One cell of a study: its resolved config, and the level of every factor by which it came
+    about, for each grid it belongs to.
+    """
 
     name: str
     config: dict[str, Any] = field(repr=False)
     factors: dict[str, dict[str, Any]]  # grid -> factor -> level
 
     def folder(self, runs: Path) -> Path:
-        """Where it lies: by its name, or by the one that an earlier version gave it, where that is there."""
+        """Where it lies: by its name, or by the one that an earlier version gave it, where that is
+        there.
+        """
         return run_folder(runs, self.config, self.name)
 
     def merge_callbacks(self, config: dict[str, Any], source: Path) -> None:
-        """Also take the probes that this run has in another grid, which are no part of its name: whichever list holds the other, in any order of grids."""
+        """Also take the probes that this run has in another grid, which are no part of its name:
+        whichever list holds the other, in any order of grids.
+        """
         mine, theirs = ((one["trainer"].get("callbacks") or []) for one in (self.config, config))
         if all(callback in mine for callback in theirs):
             return
@@ -43,7 +52,8 @@ class Run:
             self.config["trainer"]["callbacks"] = theirs
         else:
             raise InputError(
-                f"{source}: {self.name} is in several grids, with different callbacks in each; one of them must list the callbacks of all."
+                f"{source}: {self.name} is in several grids, with different callbacks in each; "
+                "one of them must list the callbacks of all."
             )
 
 
@@ -51,12 +61,15 @@ class Run:
 class Study:
     """What a study's YAML says.
 
-    A grid maps factors to their levels. A factor is either an option (`data.delivery: [SoftLabels, Multipass]`) or a name of the author's own
-    whose levels each set several options (`dataset: {digits: {data: Digits, ...}, ...}`). Factors under `paired` (the seed, as a rule)
-    tie runs together: those that agree in them share split, initial weights and batch order, and are compared pairwise.
+    A grid maps factors to their levels. A factor is either an option (`data.delivery: [SoftLabels,
+    Multipass]`) or a name of the author's own whose levels each set several options (`dataset:
+    {digits: {data: Digits, ...}, ...}`). Factors under `paired` (the seed, as a rule) tie runs
+    together: those that agree in them share split, initial weights and batch order, and are
+    compared pairwise.
 
-    `extends: basins.yaml` takes over another study and says only what differs: entries within entries are merged, anything else (a list, a
-    number) is replaced. So one experiment at three scales has one list of grids, tables and claims. `studies.plan.places` says where paths lead.
+    `extends: basins.yaml` takes over another study and says only what differs: entries within
+    entries are merged, anything else (a list, a number) is replaced. So one experiment at three
+    scales has one list of grids, tables and claims. `studies.plan.places` says where paths lead.
     """
 
     name: str
@@ -68,9 +81,8 @@ class Study:
     paired: list[str] = field(default_factory=lambda: ["seed_everything"])
     predict: bool = False  # also keep every run's predictions, item by item
     report: dict[str, Any] = field(default_factory=dict)
-    selections: dict[str, Selection] = field(
-        default_factory=dict
-    )  # further grids, whose runs depend on results: see `studies.plan.second_stage`
+    # further grids, whose runs depend on results: see `studies.plan.second_stage`
+    selections: dict[str, Selection] = field(default_factory=dict)
     _resolved: dict[tuple[str, ...], dict[str, Any]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -119,7 +131,10 @@ class Study:
         )
 
     def runs(self) -> list[Run]:
-        """Every distinct run of the grids, in the order of the YAML. Those of selections depend on these."""
+        """Every distinct run of the grids, in the order of the YAML.
+
+        Those of selections depend on these.
+        """
         result: dict[str, Run] = {}
         for grid in self.grids:
             for name, config, levels in self._cells(grid, self.grids[grid]):
@@ -129,7 +144,9 @@ class Study:
         return list(result.values())
 
     def rerun_cells(self, selection: Selection, winner: Run):
-        """The runs that a winning cell is run again as: name, config, and levels of the selection's own factors."""
+        """The runs that a winning cell is run again as: name, config, and levels of the selection's
+        own factors.
+        """
         levels = winner.factors[selection.grid]
         cell = {
             factor: {levels[factor]: _levels(factor, all_)[levels[factor]]}
@@ -139,7 +156,11 @@ class Study:
             yield name, config, {factor: factors[factor] for factor in selection.levels}
 
     def _cells(self, grid: str, content: dict[str, Any]):
-        """Expand one grid. Each level is parsed once, not once per cell; only factors that touch the same option are parsed together."""
+        """Expand one grid.
+
+        Each level is parsed once, not once per cell; only factors that touch the same option are
+        parsed together.
+        """
         fixed = [option for path in self.configs for option in ("--config", path)] + _arguments(
             self.options
         )
@@ -190,7 +211,10 @@ class Study:
         return self._placed[key]
 
     def _level_changes(self, name, levels, fixed, base, grid) -> dict[Any, dict]:
-        """What each level of a factor changes. Of a long list of numbers (seeds) two are parsed; the others go where those two went."""
+        """What each level of a factor changes.
+
+        Of a long list of numbers (seeds) two are parsed; the others go where those two went.
+        """
 
         def parsed(label):
             return differences(
@@ -266,7 +290,8 @@ def _read(path: Path) -> Any:
 
 def merged(base: Any, changes: Any) -> Any:
     """
-    >>> merged({"grids": {"main": {"seed": [0, 1], "rate": [1]}}, "title": "All"}, {"grids": {"main": {"seed": [0]}}})
+    >>> merged({"grids": {"main": {"seed": [0, 1], "rate": [1]}}, "title": "All"},
+    ...     {"grids": {"main": {"seed": [0]}}})
     {'grids': {'main': {'seed': [0], 'rate': [1]}}, 'title': 'All'}
     """
     if not isinstance(base, dict) or not isinstance(changes, dict):

@@ -1,4 +1,6 @@
-"""What a study's YAML must look like before its grids are expanded: entries of the right kind, and no more runs than anybody can mean."""
+"""What a study's YAML must look like before its grids are expanded: entries of the right kind, and
+no more runs than anybody can mean.
+"""
 
 import math
 import re
@@ -8,6 +10,7 @@ from studies.plan.section_checks import Checks
 
 NEEDED = {"name", "configs", "grids"}
 KEYS = {"name", "title", "configs", "options", "grids", "selections", "paired", "predict", "report"}
+# entries of the report that name files
 FILES = (
     "datasets",
     "tables",
@@ -15,12 +18,15 @@ FILES = (
     "mode_shifts",
     "figures",
     "comparisons",
-)  # entries of the report that name files
+)
 MOST_RUNS = 100_000  # of a study; a plan of so many takes half a minute
 
 
 def check_study(content: dict[str, Any], checks: Checks) -> None:
-    """Nothing for a study that can be expanded, and a sentence that names the key for any other. What options mean is found out later."""
+    """Nothing for a study that can be expanded, and a sentence that names the key for any other.
+
+    What options mean is found out later.
+    """
     if not isinstance(content["name"], str) or not re.fullmatch(r"\w[\w.-]*", content["name"]):
         checks.wrong(
             "name",
@@ -50,7 +56,10 @@ def check_study(content: dict[str, Any], checks: Checks) -> None:
 
 
 def check_names_of_files(content: dict[str, Any], checks: Checks) -> None:
-    """Of what the report will write. All else about these entries is checked when there is a report."""
+    """Of what the report will write.
+
+    All else about these entries is checked when there is a report.
+    """
     selections = content.get("selections")
     for name in selections if isinstance(selections, dict) else ():
         checks.file_name(name, "the name of a selection")
@@ -63,7 +72,9 @@ def check_names_of_files(content: dict[str, Any], checks: Checks) -> None:
 
 
 def check_factors(factors: Any, key: str, checks: Checks) -> None:
-    """That these are factors with levels: a list of values of an option, or named levels that each set options."""
+    """That these are factors with levels: a list of values of an option, or named levels that each
+    set options.
+    """
     if not isinstance(factors, dict) or not factors:
         checks.wrong(key, "is empty; a grid needs factors with levels")
     for factor, levels in factors.items():
@@ -86,7 +97,8 @@ def check_factors(factors: Any, key: str, checks: Checks) -> None:
             if isinstance(level, list | dict) and not named:
                 checks.wrong(
                     place,
-                    "has a level that is neither a word, a number nor a class_path; give such levels names of their own",
+                    "has a level that is neither a word, a number nor a class_path; give such "
+                    "levels names of their own",
                 )
 
 

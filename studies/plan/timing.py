@@ -1,4 +1,6 @@
-"""What a study will cost on the device at hand, from a short run of its own steps: measured where `studies.plan.cost` only estimates."""
+"""What a study will cost on the device at hand, from a short run of its own steps: measured where
+`studies.plan.cost` only estimates.
+"""
 
 import json
 import time
@@ -20,7 +22,9 @@ from studies.plan.cost import forward_flops, in_words, training_batches
 from studies.plan.study import Run
 
 WARM_UP = 1  # step that is not timed: kernels are chosen and memory is taken in it
-PRODUCTS = 60  # Hessian-vector products of a run over its test items and those of high disagreement, about as many as were counted on CIFAR-10H
+# Hessian-vector products of a run over its test items and those of high disagreement, about as many
+# as were counted on CIFAR-10H
+PRODUCTS = 60
 SUSTAINED = 1e13  # float32 operations per second at which hours of another device are told
 
 
@@ -53,14 +57,19 @@ class Calibration:
     def sentence(self) -> str:
         elsewhere = 1.2 * self.flops / SUSTAINED / 3600  # a fifth more for evaluation and probes
         return (
-            f"{self.network} on {self.device}: {1000 * self.step:.1f} ms a step, {self.steps:,} steps of {self.runs} runs one after the other: "
-            f"{in_words(3600 * self.hours)}. Their training is {self.flops:.2g} floating-point operations: a device that sustains "
-            f"{SUSTAINED / 1e12:g} TFLOP/s would take about {in_words(3600 * elsewhere)} (by arithmetic, not measured)."
+            f"{self.network} on {self.device}: {1000 * self.step:.1f} ms a step, {self.steps:,} "
+            f"steps of {self.runs} runs one after the other: "
+            f"{in_words(3600 * self.hours)}. Their training is {self.flops:.2g} floating-point "
+            "operations: a device that sustains "
+            f"{SUSTAINED / 1e12:g} TFLOP/s would take about {in_words(3600 * elsewhere)} (by "
+            "arithmetic, not measured)."
         )
 
 
 def calibrate(runs: list[Run], predict: bool, steps: int = 4) -> list[Calibration]:
-    """Time some steps of each shape of run among these, alone on the first device that there is, as Lightning would choose it."""
+    """Time some steps of each shape of run among these, alone on the first device that there is, as
+    Lightning would choose it.
+    """
     shapes: dict[str, list[Run]] = {}
     for run in runs:
         shape = (

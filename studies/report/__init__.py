@@ -1,1 +1,3 @@
-"""A study's report: what it asks for, its page, its files, and the copy that is fit to be committed."""
+"""A study's report: what it asks for, its page, its files, and the copy that is fit to be
+committed.
+"""

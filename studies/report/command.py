@@ -15,9 +15,12 @@ from studies.report.report import build_report
 def report_command(
     study: Study, runs: Path, copy: Path | None, say: Callable[[str], object]
 ) -> None:
-    """Whatever cannot be written is refused before anything is computed, or as soon as it is known. What is left out is said at the end.
+    """Whatever cannot be written is refused before anything is computed, or as soon as it is known.
 
-    Where runs are somebody else's and cannot be written, there is a copy alone, and nothing is held.
+    What is left out is said at the end.
+
+    Where runs are somebody else's and cannot be written, there is a copy alone, and nothing is
+    held.
     """
     out = runs / f"{study.name}-report"
     if copy:

@@ -1,4 +1,6 @@
-"""What a report shows of a comparison between networks: barriers (Figure 11), CKA (12), Grad-CAM stability (9), and a table of all."""
+"""What a report shows of a comparison between networks: barriers (Figure 11), CKA (12), Grad-CAM
+stability (9), and a table of all.
+"""
 
 from matplotlib.figure import Figure
 

@@ -1,6 +1,8 @@
-"""A small copy of a report to be kept in a repository: tables (md, csv), figures (png) and a README.md that shows all of them.
+"""A small copy of a report to be kept in a repository: tables (md, csv), figures (png) and a
+README.md that shows all of them.
 
-It says how it came about, and nothing of the machine that it was made on. Figures that show items of a dataset stay out: they are not ours to copy.
+It says how it came about, and nothing of the machine that it was made on. Figures that show items
+of a dataset stay out: they are not ours to copy.
 """
 
 import json
@@ -43,7 +45,10 @@ if TYPE_CHECKING:
 
 DPI = 150
 README = "README.md"
-MARK = "<!-- Written by cli.py study report --copy; a copy that was changed by hand is not replaced. -->"
+MARK = (
+    "<!-- Written by cli.py study report --copy; a copy that was changed by hand is not "
+    "replaced. -->"
+)
 ADVICE = "name a new folder after --copy, or delete what is there"
 
 
@@ -53,9 +58,11 @@ def write_copy(report: "Report", out: Path) -> Path:
 
 
 def prepare_copy(report: "Report", out: Path) -> Callable[[], Path]:
-    """Make a copy's files, and find out whether they can take their places; returns what writes them.
+    """Make a copy's files, and find out whether they can take their places; returns what writes
+    them.
 
-    Nothing but the files that an earlier copy of this study lists, as it left them, is ever replaced or removed.
+    Nothing but the files that an earlier copy of this study lists, as it left them, is ever
+    replaced or removed.
     """
     check_place(report.study, report.runs, out)
     files, owner = _files(report, out), _owner(report.study)
@@ -94,7 +101,11 @@ def _owner(study: Study) -> Owner:
 
 
 def _earlier(out: Path, files: Mapping[str, bytes], owner: Owner) -> Owned:
-    """The files of an earlier copy. Earlier versions kept no list of them: there, only what would be written again as it is can be known as ours."""
+    """The files of an earlier copy.
+
+    Earlier versions kept no list of them: there, only what would be written again as it is can be
+    known as ours.
+    """
     owned = owned_files(out, owner)
     return same_files(out, files) if owned is None else owned
 
@@ -105,9 +116,9 @@ def _write(out: Path, files: Mapping[str, bytes], owner: Owner) -> Path:
             remove_partial_files(out, out / "tables", out / "figures")
             replace_files(out, files, _earlier(out, files, owner), owner)
         finally:
-            (out / LOCK).unlink(
-                missing_ok=True
-            )  # which would be committed; whoever waits for it sees that it is gone, and takes a new one
+            # which would be committed; whoever waits for it sees that it is gone, and takes a new
+            # one
+            (out / LOCK).unlink(missing_ok=True)
     return out / README
 
 
@@ -133,9 +144,9 @@ def _files(report: "Report", out: Path) -> dict[str, bytes]:
 def without_folders(text: str) -> str:
     """Absolute paths become file names: where something lay is nobody's business.
 
-    >>> without_folders("/home/anna/runs/a/best.ckpt is not there; see configs/studies/digits.yaml and/or the README.")
-    'best.ckpt is not there; see configs/studies/digits.yaml and/or the README.'
-    """
+    >>> without_folders("/home/anna/runs/a/best.ckpt is absent; see configs/digits.yaml and/or here.")
+    'best.ckpt is absent; see configs/digits.yaml and/or here.'
+    """  # noqa: E501
     return re.sub(r"(?<![\w.:/<])/(?:[\w.+-]+/)+([\w.+-]+)", r"\1", text)
 
 
@@ -204,7 +215,8 @@ def _figure(drawn: "RenderedFigure") -> list[str]:
         if listing.inline:
             parts.append(listing_markdown(listing, heading=False).split("\n\n", 1)[1].strip())
         parts.append(
-            f"{markdown_text(listing.title)}: [md](tables/{listing.name}.md), [csv](tables/{listing.name}.csv)."
+            f"{markdown_text(listing.title)}: [md](tables/{listing.name}.md), "
+            f"[csv](tables/{listing.name}.csv)."
         )
     return parts
 

@@ -1,4 +1,6 @@
-"""A report as files: whole, one writer at a time, and in place of an earlier report's files alone."""
+"""A report as files: whole, one writer at a time, and in place of an earlier report's files
+alone.
+"""
 
 import html
 from pathlib import Path
@@ -21,7 +23,9 @@ PAGE, LOG = "report.html", "tensorboard"
 
 
 def write_files(report: "Report", out: Path) -> Path:
-    """Write a report in place of an earlier one, and return the path of its page, which holds everything and comes last."""
+    """Write a report in place of an earlier one, and return the path of its page, which holds
+    everything and comes last.
+    """
     files, owner = _files(report), _owner(report.study)
     with folder_lock(out, "writes this report"):
         owned = owned_files(out, owner)
@@ -63,7 +67,10 @@ def _files(report: "Report") -> dict[str, bytes]:
 
 
 def _of_an_earlier_version(report: "Report", out: Path, files: dict[str, bytes]) -> Owned:
-    """Earlier versions kept no list of their files. Where the page is that of this study's report, what has the names of its files is its own."""
+    """Earlier versions kept no list of their files.
+
+    Where the page is that of this study's report, what has the names of its files is its own.
+    """
     path = out / PAGE
     mark = f"<p>Study <code>{html.escape(report.study.name)}</code>: "
     if path.is_symlink() or not path.is_file() or mark not in path.read_text(errors="replace"):

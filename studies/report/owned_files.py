@@ -1,7 +1,9 @@
-"""Files that a report wrote to a folder, known again by their names and contents: they may be replaced or removed, and nothing else ever is.
+"""Files that a report wrote to a folder, known again by their names and contents: they may be
+replaced or removed, and nothing else ever is.
 
-A list of them lies beside them. It is written before they are, with what was there and what will be, so that a report killed in between knows its own
-files again, and once more when all are in place.
+A list of them lies beside them. It is written before they are, with what was there and what will
+be, so that a report killed in between knows its own files again, and once more when all are in
+place.
 """
 
 import hashlib
@@ -22,13 +24,15 @@ _NAME = re.compile(r"(?!\.)[^/\0]+(/(?!\.)[^/\0]+)*")  # below the folder, and n
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 Kind = Literal["report", "copy"]
-Owned = dict[
-    str, set[str] | None
-]  # the contents that each file may have, by their sha256; None: any
+# the contents that each file may have, by their sha256; None: any
+Owned = dict[str, set[str] | None]
 
 
 class Owner(NamedTuple):
-    """Whose files they are: those of a study's report, or of a copy of it. `advice` is what to do where something else is in the way."""
+    """Whose files they are: those of a study's report, or of a copy of it.
+
+    `advice` is what to do where something else is in the way.
+    """
 
     kind: Kind
     study: str
@@ -36,7 +40,10 @@ class Owner(NamedTuple):
 
 
 def owned_files(folder: Path, owner: Owner) -> Owned | None:
-    """What the list in a folder says; None where there is no list. Another owner's is refused: what it lists is in use."""
+    """What the list in a folder says; None where there is no list.
+
+    Another owner's is refused: what it lists is in use.
+    """
     path = folder / LIST
     if not os.path.lexists(path):
         return None
@@ -55,7 +62,8 @@ def owned_files(folder: Path, owner: Owner) -> Owned | None:
             raise ValueError("a name that leads elsewhere")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"{path} is not a list of files that a report wrote; move it, and what is beside it, away."
+            f"{path} is not a list of files that a report wrote; move it, and what is beside it, "
+            "away."
         ) from error
     if (kind, study) != (owner.kind, owner.study):
         raise InputError(
@@ -65,7 +73,9 @@ def owned_files(folder: Path, owner: Owner) -> Owned | None:
 
 
 def same_files(folder: Path, files: Mapping[str, bytes]) -> Owned:
-    """Those that are there already, byte for byte: without a list, nothing else is known to be ours."""
+    """Those that are there already, byte for byte: without a list, nothing else is known to be
+    ours.
+    """
     places = {name: folder / name for name in files}
     there = {
         name: path for name, path in places.items() if path.is_file() and not path.is_symlink()
@@ -78,7 +88,9 @@ def same_files(folder: Path, files: Mapping[str, bytes]) -> Owned:
 
 
 def check_files(folder: Path, names: Iterable[str], owned: Owned, owner: Owner) -> None:
-    """Refuse, by name, the first file that would be replaced or removed but is not ours, or was changed since."""
+    """Refuse, by name, the first file that would be replaced or removed but is not ours, or was
+    changed since.
+    """
     for path in sorted({folder / name for name in (*names, *owned)}):
         for above in reversed(path.relative_to(folder).parents[:-1]):
             if os.path.lexists(folder / above) and (
@@ -94,22 +106,26 @@ def check_files(folder: Path, names: Iterable[str], owned: Owned, owner: Owner) 
             or path.relative_to(folder).as_posix() not in owned
         ):
             raise InputError(
-                f"{path} was not written by a {owner.kind} that keeps a list of its files; {owner.advice}."
+                f"{path} was not written by a {owner.kind} that keeps a list of its files; "
+                f"{owner.advice}."
             )
         contents = owned[path.relative_to(folder).as_posix()]
         # an empty file holds nothing of anybody's: a disk that lost power leaves such
         if contents is not None and path.stat().st_size and _sha256(path) not in contents:
             raise InputError(
-                f"{path} was changed after it was written; move it away, or delete it to have it written again."
+                f"{path} was changed after it was written; move it away, or delete it to have it "
+                "written again."
             )
 
 
 def replace_files(
     folder: Path, files: Mapping[str, bytes | Path], owned: Owned, owner: Owner
 ) -> None:
-    """Write files in place of those that are `owned`, of which none stays that is not written again. A path is that of a file to be moved there.
+    """Write files in place of those that are `owned`, of which none stays that is not written
+    again. A path is that of a file to be moved there.
 
-    Nothing is written or removed before all of it is known to be ours. Files take their places in the order given.
+    Nothing is written or removed before all of it is known to be ours. Files take their places in
+    the order given.
     """
     check_files(folder, files, owned, owner)
     new = {name: {_sha256(content)} for name, content in files.items()}

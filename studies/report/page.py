@@ -1,4 +1,6 @@
-"""report.html: one page with everything in it, so that it can be mailed, archived and opened without a network."""
+"""report.html: one page with everything in it, so that it can be mailed, archived and opened
+without a network.
+"""
 
 import base64
 import html
@@ -21,20 +23,29 @@ if TYPE_CHECKING:
     from studies.report.report import Report
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 66rem;
+  margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-.notice { border-left: 5px solid #D55E00; background: #fdf1e9; padding: .4rem .8rem; margin: .5rem 0; font-weight: 600; }
+.notice { border-left: 5px solid #D55E00; background: #fdf1e9; padding: .4rem .8rem;
+  margin: .5rem 0; font-weight: 600; }
 .caption { color: #444; font-size: .87rem; margin: .3rem 0 1rem; } .caption b { color: #A84300; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; border-top: 2px solid #222; border-bottom: 2px solid #222; font-variant-numeric: tabular-nums; font-size: .93rem; }
+table { border-collapse: collapse; border-top: 2px solid #222; border-bottom: 2px solid #222;
+  font-variant-numeric: tabular-nums; font-size: .93rem; }
 th, td { padding: .35rem .5rem; text-align: right; vertical-align: top; white-space: nowrap; }
 thead th { border-bottom: 1px solid #222; white-space: normal; vertical-align: bottom; }
-th.row { text-align: left; font-weight: 600; } th:first-child { padding-left: 0; } tbody tr + tr > * { border-top: 1px solid #e4e4e4; }
-.listing th, .listing td, .listing th:first-child { text-align: left; font-weight: normal; padding-left: 0; } .listing thead th:nth-child(n) { font-weight: 600; }
-.listing .number { text-align: right; } .listing .long { white-space: normal; min-width: 11rem; font-size: .87rem; }
+th.row { text-align: left; font-weight: 600; }
+th:first-child { padding-left: 0; }
+tbody tr + tr > * { border-top: 1px solid #e4e4e4; }
+.listing th, .listing td, .listing th:first-child { text-align: left; font-weight: normal;
+  padding-left: 0; }
+.listing thead th:nth-child(n) { font-weight: 600; }
+.listing .number { text-align: right; }
+.listing .long { white-space: normal; min-width: 11rem; font-size: .87rem; }
 td span { display: block; font-size: .75rem; color: #555; } td .published { color: #005A8C; }
 figure { margin: 1rem 0; } img { max-width: 100%; height: auto; } a { color: #005A8C; }
-pre { background: #f6f6f6; padding: .7rem; overflow-x: auto; font-size: .8rem; line-height: 1.4; } summary { cursor: pointer; margin: .4rem 0; }
+pre { background: #f6f6f6; padding: .7rem; overflow-x: auto; font-size: .8rem; line-height: 1.4; }
+summary { cursor: pointer; margin: .4rem 0; }
 """
 
 
@@ -51,7 +62,8 @@ def page(report: "Report") -> str:
         ),
     ]
     parts.append(
-        f"<p>Study <code>{html.escape(study.name)}</code>: {finished} of {len(collection.planned)} runs finished, {len(missing)} missing.</p>"
+        f"<p>Study <code>{html.escape(study.name)}</code>: {finished} of "
+        f"{len(collection.planned)} runs finished, {len(missing)} missing.</p>"
     )
     if missing:
         parts.append(
@@ -79,7 +91,10 @@ def page(report: "Report") -> str:
             f"<section><h2>{html.escape(claims.title)}</h2>{summary}{_listing(claims)}</section>"
         )
     if noted := notes_of_runs(collection):
-        summary = f"Notes of runs ({len(noted)}): what could not be measured or drawn, and what else a reader must know"
+        summary = (
+            f"Notes of runs ({len(noted)}): what could not be measured or drawn, and what "
+            "else a reader must know"
+        )
         parts += ["<h2>Notes</h2>", _details(summary, "\n".join(noted))]
     parts += [
         "<h2>What produced this</h2>",
@@ -93,7 +108,10 @@ def page(report: "Report") -> str:
             "Resolved options that all runs have in common", _dump(common_options(collection))
         ),
     ]
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title><style>{STYLE}</style>'
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" '
+        f'content="width=device-width"><title>{title}</title><style>{STYLE}</style>'
+    )
     return (
         f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n'
         + "\n".join(parts)
@@ -107,7 +125,8 @@ def _figure(drawn: "RenderedFigure") -> list[str]:
         data = base64.b64encode(drawn.svg).decode()
         width = round(drawn.figure.get_figwidth() * 115)
         parts.append(
-            f'<img alt="{html.escape(drawn.spec.title)}" width="{width}" src="data:image/svg+xml;base64,{data}">'
+            f'<img alt="{html.escape(drawn.spec.title)}" width="{width}" '
+            f'src="data:image/svg+xml;base64,{data}">'
         )
     parts.append(f"<figcaption>{_caption(drawn.caption)}</figcaption></figure>")
     for listing in drawn.listings:
@@ -127,7 +146,9 @@ def _listing(listing: Listing) -> str:
 
 
 def notes_of_runs(collection: Collection) -> list[str]:
-    """What the results of the finished runs say beside their numbers: each sentence once, with how many runs say it."""
+    """What the results of the finished runs say beside their numbers: each sentence once, with how
+    many runs say it.
+    """
     kept = (record.results.get("notes") for record in collection.finished.values())
     result = Counter(
         note for notes in kept if isinstance(notes, list) for note in notes if isinstance(note, str)
@@ -157,7 +178,7 @@ def _versions(collection: Collection) -> str:
     if not result:
         return "<p>No run is finished, so there are no versions to name.</p>"
     lines = [
-        f"{', '.join(f'{name} {number}' for name, number in json.loads(text).items()) or 'not recorded'}"
+        ", ".join(f"{name} {number}" for name, number in json.loads(text).items()) or "not recorded"
         for text in result
     ]
     if len(lines) == 1:
@@ -178,7 +199,10 @@ def _caption(sentences: list[str]) -> str:
 
 
 def _details(summary: str, text: str, is_open: bool = False) -> str:
-    return f"<details{' open' * is_open}><summary>{html.escape(summary)}</summary><pre>{html.escape(text)}</pre></details>"
+    return (
+        f"<details{' open' * is_open}><summary>{html.escape(summary)}</summary>"
+        f"<pre>{html.escape(text)}</pre></details>"
+    )
 
 
 def _dump(options: dict[str, Any]) -> str:

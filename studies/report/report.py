@@ -1,6 +1,8 @@
-"""A study's report: tables (md, csv, tex), figures (png, svg), TensorBoard and one report.html that needs no other file and no network.
+"""A study's report: tables (md, csv, tex), figures (png, svg), TensorBoard and one report.html that
+needs no other file and no network.
 
-The `report` section of a study's YAML says what is in it. All entries but `name` and those marked * have defaults.
+The `report` section of a study's YAML says what is in it. All entries but `name` and those marked *
+have defaults.
 
     report:
       scale: 30 epochs instead of 200         # said beside every table and figure: the scale was reduced
@@ -64,15 +66,19 @@ The `report` section of a study's YAML says what is in it. All entries but `name
           where: {data.delivery: [SoftLabels, Multipass]}
           points: 11                          # of the line between two networks
           quantile: 0.9                       # from which an item is in the high-entropy slice
-          published: {cka: basins.cka_within} # facts of studies/published by figure; other figures name one: published: basins.loss_barrier
+          published: {cka: basins.cka_within} # facts of studies/published by figure; other figures
+              name one: published: basins.loss_barrier
       claims:                                 # tested on the runs; `studies.analysis.claims.claims` says how
-        - {id: nll, claim: SLS scores better., paper: Table 2, test: less, metric: soft_nll, rows: data.delivery, level: Multipass, reference: SoftLabels}
+        - {id: nll, claim: SLS scores better., paper: Table 2, test: less, metric: soft_nll, rows:
+          data.delivery, level: Multipass, reference: SoftLabels}
 
-All of them take title, grid and where as tables do. Points, lines and histories take a list of metrics, too: one panel each (for histories with panels,
-one row of panels each, and panels may be left out). Seeds (the study's
-`paired` factors) are what means, SDs and pairs are over; any other factor must be shown or fixed, because a mean over it would mix
-different experiments. What selections chose (`studies.plan.selection`) is listed by itself. `studies.report.copy` writes a small copy to be kept in a repository.
-"""
+All of them take title, grid and where as tables do. Points, lines and histories take a list of
+metrics, too: one panel each (for histories with panels, one row of panels each, and panels may be
+left out). Seeds (the study's `paired` factors) are what means, SDs and pairs are over; any other
+factor must be shown or fixed, because a mean over it would mix different experiments. What
+selections chose (`studies.plan.selection`) is listed by itself. `studies.report.copy` writes a
+small copy to be kept in a repository.
+"""  # noqa: E501
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,14 +144,18 @@ class Report:
 def write_report(study: Study, runs: Path, out: Path) -> Path:
     """Write the report of what is finished so far to `out` and return the path of its report.html.
 
-    A report can be written at any time: runs that are missing or cut short are listed and not counted.
+    A report can be written at any time: runs that are missing or cut short are listed and not
+    counted.
     """
     check_report(study, out)
     return write_files(build_report(study, Path(runs), out), out)
 
 
 def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
-    """Compute and draw everything. `out` is where comparisons between networks are kept from one report to the next."""
+    """Compute and draw everything.
+
+    `out` is where comparisons between networks are kept from one report to the next.
+    """
     collection = Collection.of(study, runs)
     check_data((record.config, record.folder) for record in collection.finished.values())
     section = read_section(study, collection)

@@ -1,4 +1,7 @@
-"""What the `report` section of a study's YAML asks for, as values. `studies.report.report` says what its entries mean."""
+"""What the `report` section of a study's YAML asks for, as values.
+
+`studies.report.report` says what its entries mean.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,11 +49,12 @@ class Part:
     grid: str = ""
     where: dict[str, list] = field(default_factory=dict)
     rows: str = ""
-    levels: dict[str, list] = field(
-        default_factory=dict, repr=False
-    )  # of every factor, after `where`
+    # of every factor, after `where`
+    levels: dict[str, list] = field(default_factory=dict, repr=False)
     planned_units: int = 1  # how many seeds a mean has when all runs are finished
-    published: Any = ""  # of a table an entry of `tables` in studies/published; of a figure one of `facts`; of a comparison these by kind
+    # of a table an entry of `tables` in studies/published; of a figure one of `facts`; of a
+    # comparison these by kind
+    published: Any = ""
 
     def select(self, records: list[Record]) -> list[Record]:
         return [
@@ -85,7 +89,9 @@ class TableSpec(Part):
 
     @property
     def blocks(self) -> list[list[Any]]:
-        """The rows that are compared with each other: all of them, or those of one group, which are pairs (group, row)."""
+        """The rows that are compared with each other: all of them, or those of one group, which are
+        pairs (group, row).
+        """
         rows = self.levels[self.rows]
         return (
             [[(group, row) for row in rows] for group in self.levels[self.groups]]
@@ -117,8 +123,12 @@ class FigureSpec(Part):
     panels: str = ""
     distance: str = "js"
     items: str = "all"
-    quantile: float = 0.9  # of annotators' entropy, from where an item is of high disagreement; the paper does not state it
-    bins: int = 6  # of equal mass, after one for targets without error; the paper does not state them. For histograms: of equal width
+    # of annotators' entropy, from where an item is of high disagreement; the paper does not state
+    # it
+    quantile: float = 0.9
+    # of equal mass, after one for targets without error; the paper does not state them. For
+    # histograms: of equal width
+    bins: int = 6
     choose: str = "disagreement"  # how examples are chosen; see `studies.figures.examples`
     number: int = 3  # of examples in each panel
     last: int | None = None  # epochs of a data map; None for all
@@ -141,7 +151,9 @@ class DatasetsSpec(Part):
 
 @dataclass(frozen=True)
 class ChangesSpec(Part):
-    """By how much a level of `rows` differs from the reference, in percent of it: for each group, and on average over groups."""
+    """By how much a level of `rows` differs from the reference, in percent of it: for each group,
+    and on average over groups.
+    """
 
     groups: str = ""
     columns: Any = None  # a list of metrics
@@ -152,7 +164,9 @@ class ChangesSpec(Part):
 
 @dataclass(frozen=True)
 class ModeShiftSpec(Part):
-    """How much of the gain in accuracy of each level of `rows` over the reference is due to labels of another class: for each group."""
+    """How much of the gain in accuracy of each level of `rows` over the reference is due to labels
+    of another class: for each group.
+    """
 
     groups: str = ""
     reference: Any = ABSENT

@@ -1,4 +1,6 @@
-"""The `report` section of a study's YAML, checked against the study and its finished runs before anything is drawn. See `studies.report.report`."""
+"""The `report` section of a study's YAML, checked against the study and its finished runs before
+anything is drawn. See `studies.report.report`.
+"""
 
 import math
 import re
@@ -48,7 +50,9 @@ INTERNAL = {"levels", "planned_units", "published_entry"}  # of specs, not of th
 
 
 def read_section(study: Study, collection: Collection) -> Section:
-    """The section with its defaults filled in; a mistake raises an InputError that names the file and the key."""
+    """The section with its defaults filled in; a mistake raises an InputError that names the file
+    and the key.
+    """
     return _Reader(study, collection).section()
 
 
@@ -155,7 +159,8 @@ class _Reader:
         if len(set(shown)) < len(shown):
             checks.wrong(
                 key,
-                f"shows {max(shown, key=shown.count)} twice; rows, groups and columns must be different factors",
+                f"shows {max(shown, key=shown.count)} twice; rows, groups and columns must be "
+                "different factors",
             )
         self._nothing_left_over(spec, set(shown), key)
         return spec
@@ -213,7 +218,8 @@ class _Reader:
                 if items != items_of(run):
                     self.checks.wrong(
                         key,
-                        f"is {factor}, but runs at its level {levels[factor]} differ in their data; choose with where",
+                        f"is {factor}, but runs at its level {levels[factor]} differ in their "
+                        "data; choose with where",
                     )
 
     def _figure(self, entry: Any, key: str) -> FigureSpec:
@@ -265,7 +271,8 @@ class _Reader:
             ):
                 self.checks.wrong(
                     key,
-                    f"is {metric}; it must be a column of history.json, such as val/soft_nll, or a list of columns",
+                    f"is {metric}; it must be a column of history.json, such as val/soft_nll, or "
+                    "a list of columns",
                 )
             return
         if metric == []:
@@ -283,7 +290,8 @@ class _Reader:
             if shown and run.config["data"]["init_args"].get("votes_per_item") is None:
                 self.checks.wrong(
                     key,
-                    f"shows {run.name}, which trains on all votes, so that its targets have no error; see where",
+                    f"shows {run.name}, which trains on all votes, so that its targets have no "
+                    "error; see where",
                 )
 
     def _comparison(self, entry: Any, key: str) -> ComparisonSpec:
@@ -299,7 +307,9 @@ class _Reader:
         return spec
 
     def _part(self, entry: Any, key: str, kind: type, needed: set[str]) -> dict[str, Any]:
-        """Check what tables, figures and comparisons share: names, the grid, its factors and their levels."""
+        """Check what tables, figures and comparisons share: names, the grid, its factors and their
+        levels.
+        """
         checks = self.checks
         entry = dict(checks.mapping(entry, key, {f.name for f in fields(kind)} - INTERNAL))
         checks.present(entry, {"name", *needed}, key)
@@ -346,6 +356,7 @@ class _Reader:
         if ("groups" in result) != ("groups" in entry):
             self.checks.wrong(
                 key,
-                f"is {name}, which does not fit this table: it has {'' if 'groups' in result else 'no '}groups",
+                f"is {name}, which does not fit this table: it has "
+                f"{'' if 'groups' in result else 'no '}groups",
             )
         return {**entry, "published_entry": result}

@@ -1,4 +1,6 @@
-"""A report in TensorBoard: its figures, and one hparams entry per finished run with its factors and metrics."""
+"""A report in TensorBoard: its figures, and one hparams entry per finished run with its factors and
+metrics.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def log_report(report: "Report", folder: Path) -> dict[str, Path]:
-    """Write the log to a new folder, and return its files by their names in it. Each hparams entry must be a folder of its own."""
+    """Write the log to a new folder, and return its files by their names in it.
+
+    Each hparams entry must be a folder of its own.
+    """
     with naming(folder.parent), SummaryWriter(str(folder)) as writer:
         for drawn in report.figures:
             if drawn.figure:

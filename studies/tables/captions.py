@@ -1,4 +1,6 @@
-"""What is said beside a table or a figure: where its data came from, at what scale, and by which statistics it was judged."""
+"""What is said beside a table or a figure: where its data came from, at what scale, and by which
+statistics it was judged.
+"""
 
 import math
 from typing import Any
@@ -17,7 +19,9 @@ TESTS = {"wilcoxon": "paired Wilcoxon signed-rank test, exact", "t": "paired t-t
 
 
 def notices(records: list[Record], scale: str) -> list[str]:
-    """What nobody may overlook: simulated annotators, a reduced scale, and the frozen model that the inputs were embedded with."""
+    """What nobody may overlook: simulated annotators, a reduced scale, and the frozen model that
+    the inputs were embedded with.
+    """
     simulated = [r for r in records if r.results.get("simulated_annotators")]
     result = []
     if simulated:
@@ -26,7 +30,8 @@ def notices(records: list[Record], scale: str) -> list[str]:
             "" if len(simulated) == len(records) else f" in {len(simulated)} of {len(records)} runs"
         )
         result.append(
-            f"SIMULATED annotators{share} ({datasets}): the votes were drawn by a program, not given by people."
+            f"SIMULATED annotators{share} ({datasets}): the votes were drawn by a program, not "
+            "given by people."
         )
     if scale:
         result.append(f"REDUCED scale: {_sentence(scale)}")
@@ -73,7 +78,8 @@ def table_caption(table: Table, section: Section) -> list[str]:
     )
     within = f" within each {factor_name(table.spec.groups)}" if table.spec.groups else ""
     messages.append(
-        f"Mean ± SD over {seeds_of(numbers)}{planned}; the best mean of each column{within} is bold."
+        f"Mean ± SD over {seeds_of(numbers)}{planned}; the best mean of each column{within} is "
+        "bold."
     )
     if table.spec.pivot:
         messages.append(f"Entries are {table.measure(table.columns[0]).axis}.")
@@ -102,7 +108,10 @@ def published_sentence(entry: dict[str, Any]) -> str:
         f", {entry['seeds']} seeds" if "seeds" in entry else "",
         f"; {entry['note']}" if "note" in entry else "",
     )
-    return f"Published: {entry['paper']} ({entry['source']}), {entry['where']}{seeds}; {entry['setting']}{note}."
+    return (
+        f"Published: {entry['paper']} ({entry['source']}), {entry['where']}{seeds}; "
+        f"{entry['setting']}{note}."
+    )
 
 
 def _test_sentences(table: Table, section: Section) -> list[str]:
@@ -111,7 +120,8 @@ def _test_sentences(table: Table, section: Section) -> list[str]:
     of_group = f" of the same {factor_name(spec.groups)}" if spec.groups else ""
     tests = [cell.test for cell in table.cells.values() if cell.test]
     messages = [
-        f"p: {TESTS[spec.test]}, {ALTERNATIVES[spec.alternative]}, of each row against {reference}{of_group}, paired by seed."
+        f"p: {TESTS[spec.test]}, {ALTERNATIVES[spec.alternative]}, of each row against "
+        f"{reference}{of_group}, paired by seed."
     ]
     if not tests:
         return [*messages, "No test was possible: it takes at least two finished pairs."]
@@ -133,14 +143,19 @@ def _test_sentences(table: Table, section: Section) -> list[str]:
 def figure_caption(
     spec: FigureSpec, records: list[Record], section: Section, paired: list[str]
 ) -> list[str]:
-    """What nobody may overlook, and how to read the kinds of figure whose reading does not depend on what was found."""
+    """What nobody may overlook, and how to read the kinds of figure whose reading does not depend
+    on what was found.
+    """
     seeds = {factor: len({r.factors.get(factor) for r in records}) for factor in paired}
     number = math.prod(seeds.values()) if records else 0
     drawn = {
-        "points": f"Dots: single seeds ({number}). Tick and bar: their mean and its 95 % bootstrap (BCa) interval.",
+        "points": f"Dots: single seeds ({number}). Tick and bar: their mean and its 95 % "
+        "bootstrap (BCa) interval.",
         "lines": f"Lines: mean over {number} seeds; bands: ± 1 SD over seeds.",
-        "curves": f"Test items of {number} seeds pooled. Left: smooth reliability of the top class, wide where many items lie; smooth ECE is that of the pool. "
-        "Right: the model's mean entropy over bins of the annotators' entropy. Dashed: perfect agreement.",
+        "curves": f"Test items of {number} seeds pooled. Left: smooth reliability of the top "
+        "class, wide where many items lie; smooth ECE is that of the pool. "
+        "Right: the model's mean entropy over bins of the annotators' entropy. Dashed: perfect "
+        "agreement.",
     }
     return [*notices(records, section.scale), *([drawn[spec.kind]] if spec.kind in drawn else [])]
 

@@ -1,4 +1,6 @@
-"""Relative improvements: how one level of a factor differs from another in percent, dataset by dataset and on average."""
+"""Relative improvements: how one level of a factor differs from another in percent, dataset by
+dataset and on average.
+"""
 
 import math
 from typing import Any
@@ -21,7 +23,9 @@ AVERAGE, CHANGE = "average", "change"  # as entries of published numbers call th
 def changes_listing(
     spec: ChangesSpec, records: list[Record], section: Section, paired: list[str]
 ) -> Listing:
-    """One row for every metric and group, and one for the average over groups, which there is only where every group has values."""
+    """One row for every metric and group, and one for the average over groups, which there is only
+    where every group has values.
+    """
     records = spec.select(records)
     rows = []
     for metric in spec.columns:
@@ -67,8 +71,10 @@ def changes_listing(
         f"Mean ± SD over the seeds that both have (up to {max(row['pairs'] for row in rows)}).",
     ]
     messages += [
-        f"Change: that of the mean, in percent of {reference}; in brackets its 95 % bootstrap (BCa) interval, for which seeds are drawn in pairs. "
-        f"Average: the mean of the changes. There is none where the mean of {reference} is not above 0, and no interval where that of a resample is not."
+        f"Change: that of the mean, in percent of {reference}; in brackets its 95 % bootstrap "
+        "(BCa) interval, for which seeds are drawn in pairs. "
+        f"Average: the mean of the changes. There is none where the mean of {reference} is not "
+        "above 0, and no interval where that of a resample is not."
     ]
     if "published_shown" in shown:
         messages.append(published_sentence(spec.published_entry))
@@ -79,7 +85,9 @@ def changes_listing(
 def seed_pairs(
     spec: ChangesSpec, records: list[Record], paired: list[str], metric: str, group: Any
 ) -> Pairs:
-    """The values of the level and those of the reference, of the seeds for which both are finite."""
+    """The values of the level and those of the reference, of the seeds for which both are
+    finite.
+    """
     of_group = [record for record in records if record.factors[spec.groups] == group]
     level, reference = (
         units(
@@ -144,7 +152,8 @@ def _published_rows(spec: ChangesSpec) -> dict[str, Any]:
 
 def in_percent(change: Change) -> str:
     """
-    >>> in_percent(Change(-13.12, -16.0, -10.25)), in_percent(Change(7.0, math.nan, math.nan)), in_percent(UNDEFINED)
+    >>> in_percent(Change(-13.12, -16.0, -10.25)), in_percent(Change(7.0, math.nan,
+    ...     math.nan)), in_percent(UNDEFINED)
     ('-13.1 % (-16.0 to -10.2)', '+7.0 %', '–')
     """
     if math.isnan(change.percent):

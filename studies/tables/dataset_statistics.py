@@ -1,4 +1,6 @@
-"""What a study's datasets are like: how many items, classes and votes, and how much people disagree. Computed from the data, not typed in."""
+"""What a study's datasets are like: how many items, classes and votes, and how much people
+disagree. Computed from the data, not typed in.
+"""
 
 import math
 from typing import Any
@@ -26,13 +28,19 @@ NUMBERS = (
     "normalized_entropy",
     "normalized_entropy_sd",
 )
-ENTROPY = "Entropy is that of each item's votes, divided by that of an even spread over all classes; mean ± SD over items."
+ENTROPY = (
+    "Entropy is that of each item's votes, divided by that of an even spread over all "
+    "classes; mean ± SD over items."
+)
 
 
 def dataset_listing(
     spec: DatasetsSpec, records: list[Record], section: Section, data: DataOfRuns
 ) -> Listing:
-    """One row per level, from the data of its first finished run. Where there is none, or its files are not here, the row says nothing and the caption why."""
+    """One row per level, from the data of its first finished run.
+
+    Where there is none, or its files are not here, the row says nothing and the caption why.
+    """
     records = spec.select(records)
     rows, absent, further = [], [], {}
     for level in spec.levels[spec.rows]:
@@ -128,7 +136,8 @@ def _row(
         )
         if cell:
             texts[name] = (
-                f"{text}\npublished {with_sd(cell['mean'], cell['sd'], 2) if 'sd' in cell else _number(cell['mean'])}"
+                f"{text}\npublished "
+                f"{with_sd(cell['mean'], cell['sd'], 2) if 'sd' in cell else _number(cell['mean'])}"
             )
     return {
         "dataset": label,
@@ -157,7 +166,8 @@ def _further(
 
 def votes_in_words(mean: float, fewest: float, most: float) -> str:
     """
-    >>> votes_in_words(100.0, 100, 100), votes_in_words(6.735, 5, 9), votes_in_words(math.nan, math.nan, math.nan)
+    >>> votes_in_words(100.0, 100, 100), votes_in_words(6.735, 5, 9), votes_in_words(math.nan,
+    ...     math.nan, math.nan)
     ('100', '6.7 (5 to 9)', '–')
     """
     return (

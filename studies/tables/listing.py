@@ -1,4 +1,7 @@
-"""A plain table, one row per thing, as Markdown, CSV, LaTeX and HTML. CSV has every column and every digit; people see the columns that are shown."""
+"""A plain table, one row per thing, as Markdown, CSV, LaTeX and HTML.
+
+CSV has every column and every digit; people see the columns that are shown.
+"""
 
 import csv
 import html

@@ -1,8 +1,11 @@
-"""Words in Markdown that mean nothing but themselves: labels, titles and names come from anybody's files."""
+"""Words in Markdown that mean nothing but themselves: labels, titles and names come from anybody's
+files.
+"""
 
 import re
 
-# What a renderer would take for a mark, for a tag or for a character's name; an underscore only at the edge of a word, and a sign for "less" only before a name.
+# What a renderer would take for a mark, for a tag or for a character's name; an underscore only at
+# the edge of a word, and a sign for "less" only before a name.
 _MARKS = re.compile(r"[\\`*\[\]~$]|(?<![^\W_])_|_(?![^\W_])")
 _TAG, _ENTITY = re.compile(r"<(?=[A-Za-z/!?])"), re.compile(r"&(?=#?\w+;)")
 

@@ -1,4 +1,6 @@
-"""How metrics and factors are called before people: names, which direction is better, how many digits mean something, units."""
+"""How metrics and factors are called before people: names, which direction is better, how many
+digits mean something, units.
+"""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,6 @@
-"""The mode-shift control of a report: every gain in accuracy over a reference, split by whether the labels' most probable class changed."""
+"""The mode-shift control of a report: every gain in accuracy over a reference, split by whether the
+labels' most probable class changed.
+"""
 
 from typing import Any
 
@@ -26,7 +28,9 @@ def mode_shift_listing(
     paired: list[str],
     data: DataOfRuns,
 ) -> Listing:
-    """One row for each level (but the reference) of each group, over the seeds that both have predictions of."""
+    """One row for each level (but the reference) of each group, over the seeds that both have
+    predictions of.
+    """
     records = spec.select(records)
     rows, absent = [], []
     for group in spec.levels[spec.groups]:
@@ -61,11 +65,14 @@ def mode_shift_listing(
     messages = notices(records, section.scale)
     if rows:
         messages.append(
-            f"Mean ± SD over {seeds_of({row['seeds'] for row in rows})}, in percentage points, against people's majority."
+            f"Mean ± SD over {seeds_of({row['seeds'] for row in rows})}, in percentage points, "
+            "against people's majority."
         )
     messages.append(
-        f"Gain: in accuracy over training with {reference}, all test items counted. It is split exactly: items whose most probable class is another one in the "
-        "labels trained on, and items where it is the same, so that the labels only became softer (or harder)."
+        f"Gain: in accuracy over training with {reference}, all test items counted. It is split "
+        "exactly: items whose most probable class is another one in the "
+        "labels trained on, and items where it is the same, so that the labels only became softer "
+        "(or harder)."
     )
     return Listing(spec.name, spec.title, [*messages, *absent], shown, rows, hidden)
 
@@ -101,7 +108,8 @@ def _shift(before: Record, after: Record, data: DataOfRuns) -> ModeShift:
     )
     if not np.array_equal(index, other):
         raise InputError(
-            f"{before.run} and {after.run} have predictions of different test items; both must be of one split."
+            f"{before.run} and {after.run} have predictions of different test items; both must be "
+            "of one split."
         )
     source = data.of(before.config)
     assert source.corpus is not None

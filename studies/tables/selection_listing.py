@@ -1,4 +1,6 @@
-"""The options that a selection chose, one row for each combination, with the paper's choice below where it published one."""
+"""The options that a selection chose, one row for each combination, with the paper's choice below
+where it published one.
+"""
 
 import math
 from typing import Any
@@ -73,7 +75,8 @@ def _listing(
     shown |= {selection.by: measure(selection.by).name.split(" of ")[0], "tried": "cells tried"}
     caption = [
         *notices,
-        f"Of each combination, the cell of {selection.grid} with the least {selection.by}; of equal ones the first in the study's order.",
+        f"Of each combination, the cell of {selection.grid} with the least {selection.by}; of "
+        "equal ones the first in the study's order.",
     ]
     if waiting := stage.waiting(selection.name):
         caption.append(f"{waiting}.")
@@ -94,7 +97,9 @@ def _listing(
 
 
 def paper_choice(selection: Selection, choice: Choice, options: list[str]) -> dict[str, Any]:
-    """The published values by our factors: `epochs` is our factor trainer.max_epochs, and so on, because the last word of its name ends so."""
+    """The published values by our factors: `epochs` is our factor trainer.max_epochs, and so on,
+    because the last word of its name ends so.
+    """
     name = "_".join([selection.published, *(str(level) for level in choice.levels.values())])
     values = published("facts").get(name, {}).get("values", {}) if selection.published else {}
     return {

@@ -1,4 +1,7 @@
-"""A table of a report as Markdown, CSV, LaTeX and HTML. The first three are for papers and programs, so CSV keeps every digit."""
+"""A table of a report as Markdown, CSV, LaTeX and HTML.
+
+The first three are for papers and programs, so CSV keeps every digit.
+"""
 
 import csv
 import html
@@ -44,9 +47,11 @@ def heading(table: Table, column: Any, section: Section) -> str:
 
 
 def lines_of(cell: Cell, digits: int, most: int) -> tuple[str, str, str]:
-    """A cell as read by people: the measured value, the comparison with the reference, the published value; empty where there is none.
+    """A cell as read by people: the measured value, the comparison with the reference, the
+    published value; empty where there is none.
 
-    The number of seeds is said where it is below `most`, that of the other cells."""
+    The number of seeds is said where it is below `most`, that of the other cells.
+    """
     if cell.summary is None:
         return NOTHING, "", _published(cell, digits)
     details = [f"n = {cell.summary.n}"] if cell.summary.n < most else []
@@ -83,7 +88,10 @@ def _published(cell: Cell, digits: int) -> str:
     if not cell.published:
         return ""
     p = f" (p {p_value(cell.published['p'])})" if "p" in cell.published else ""
-    return f"published {with_sd(cell.published['mean'], cell.published.get('sd', math.nan), digits)}{p}"
+    return (
+        "published "
+        f"{with_sd(cell.published['mean'], cell.published.get('sd', math.nan), digits)}{p}"
+    )
 
 
 def _corner(table: Table) -> list[str]:
@@ -92,7 +100,9 @@ def _corner(table: Table) -> list[str]:
 
 
 def _grid(table: Table, section: Section):
-    """Row by row: its labels, of which that of a group is empty after its first row, and its cells with their three lines."""
+    """Row by row: its labels, of which that of a group is empty after its first row, and its cells
+    with their three lines.
+    """
     first = {block[0] for block in table.spec.blocks}
     most = max((cell.summary.n for cell in table.cells.values() if cell.summary), default=0)
     for row in table.rows:
@@ -125,7 +135,9 @@ def to_markdown(table: Table, section: Section) -> str:
 
 
 def to_csv(table: Table, section: Section) -> str:
-    """One line per cell with every number that the table shows or was computed from; what there is not is empty."""
+    """One line per cell with every number that the table shows or was computed from; what there is
+    not is empty.
+    """
     stream = io.StringIO()
     writer = csv.DictWriter(stream, CSV_COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -192,7 +204,10 @@ def tex_escape(text: str) -> str:
 
 
 def to_tex(table: Table, section: Section) -> str:
-    """A table environment for booktabs. What stands below a value in other formats is a line of its own, in small type."""
+    """A table environment for booktabs.
+
+    What stands below a value in other formats is a line of its own, in small type.
+    """
     corner = len(_corner(table))
     headings = [*[""] * corner, *(heading(table, column, section) for column in table.columns)]
     body = []
@@ -236,10 +251,9 @@ def to_tex(table: Table, section: Section) -> str:
 
 
 def to_html(table: Table, section: Section) -> str:
-    head = "".join(
-        f'<th scope="col">{html.escape(heading(table, column, section)).replace(" ↓", "&nbsp;↓").replace(" ↑", "&nbsp;↑")}</th>'
-        for column in table.columns
-    )
+    words = [html.escape(heading(table, column, section)) for column in table.columns]
+    words = [word.replace(" ↓", "&nbsp;↓").replace(" ↑", "&nbsp;↑") for word in words]
+    head = "".join(f'<th scope="col">{word}</th>' for word in words)
     corner = "".join(
         f'<th scope="col" class="row">{html.escape(name)}</th>' for name in _corner(table)
     )

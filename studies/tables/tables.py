@@ -1,4 +1,6 @@
-"""A table of a report as numbers: every cell with its seeds, its test against the reference row and the published value. No formatting."""
+"""A table of a report as numbers: every cell with its seeds, its test against the reference row and
+the published value. No formatting.
+"""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -16,7 +18,10 @@ from studies.tables.measures import Measure, measure
 
 @dataclass(frozen=True)
 class Cell:
-    """One row in one column. Tests and differences are of this row against the reference row, paired by seed."""
+    """One row in one column.
+
+    Tests and differences are of this row against the reference row, paired by seed.
+    """
 
     summary: Summary | None = None  # None: no finished run has a finite value
     dropped: int = 0  # runs left out because their value is NaN or infinite
@@ -42,7 +47,10 @@ class Table:
 
 
 def build_table(spec: TableSpec, records: list[Record], paired: list[str]) -> Table:
-    """Fill in a table from the finished runs of its grid. Runs that agree in the `paired` factors are a pair."""
+    """Fill in a table from the finished runs of its grid.
+
+    Runs that agree in the `paired` factors are a pair.
+    """
     records = spec.select(records)
     rows, columns = [row for block in spec.blocks for row in block], spec.column_keys
     values = {
@@ -66,7 +74,10 @@ def build_table(spec: TableSpec, records: list[Record], paired: list[str]) -> Ta
 
 
 def units(records: list[Record], metric: str, paired: list[str]) -> dict[tuple, float]:
-    """A metric by unit (the levels of the paired factors, as a rule the seed). What is too large to be squared counts as infinite."""
+    """A metric by unit (the levels of the paired factors, as a rule the seed).
+
+    What is too large to be squared counts as infinite.
+    """
     result = {
         tuple(r.factors.get(factor) for factor in paired): float(r.metrics[metric])
         for r in records
@@ -120,7 +131,8 @@ def _cell(
 def paired_test(test: str, a: np.ndarray, b: np.ndarray, alternative: Alternative) -> Test:
     """The test that a table asks for.
 
-    >>> paired_test("t", np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]), "less").p  # half of the two-sided p: a is less
+    >>> # half of the two-sided p: a is less
+    >>> paired_test("t", np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]), "less").p
     0.037...
     """
     if test == "wilcoxon":

@@ -1,4 +1,6 @@
-"""What benchmarks/load.py does with 1,000,000 items, at smaller sizes: memory grows by as much for each further item, and by less than its embedding."""
+"""What benchmarks/load.py does with 1,000,000 items, at smaller sizes: memory grows by as much for
+each further item, and by less than its embedding.
+"""
 
 import shutil
 from importlib.util import module_from_spec, spec_from_file_location
@@ -39,6 +41,5 @@ def test_votes_are_read_described_delivered_and_trained_on_in_memory_that_is_fla
         shutil.rmtree(folder)
     first, second = ((more - less) / (SIZES[1] - SIZES[0]) for less, more in pairwise(trained))
     assert second == pytest.approx(first, rel=0.3)
-    assert (
-        highest < 0.75 * SIZES[-1] * 4 * load.FEATURES
-    )  # the embeddings were not read into memory
+    # the embeddings were not read into memory
+    assert highest < 0.75 * SIZES[-1] * 4 * load.FEATURES

@@ -1,4 +1,6 @@
-"""DataCartography: each epoch as an independent look sees it, the same alone, in a pack and after an interruption; what is absent is told."""
+"""DataCartography: each epoch as an independent look sees it, the same alone, in a pack and after
+an interruption; what is absent is told.
+"""
 
 import struct
 from pathlib import Path
@@ -110,7 +112,9 @@ def test_seeds_are_mapped_together_from_their_folders(finished: Path):
 
 
 class Predictions(Callback):
-    """What the model says about training items at the end of each epoch, asked for independently."""
+    """What the model says about training items at the end of each epoch, asked for
+    independently.
+    """
 
     def __init__(self):
         self.epochs: list[torch.Tensor] = []
@@ -232,9 +236,8 @@ def test_what_was_not_recorded_is_told_instead_of_numbers(finished: Path, tmp_pa
     assert "holds 4 epoch(s), fewer than the last 5" in examined(finished, last=5)[1][0]
     (tmp_path / "history.json").write_bytes((finished / "history.json").read_bytes())
     write_epoch(record_path(tmp_path, "train"), 0, record(finished)[0])
-    write_epoch(
-        record_path(tmp_path, "train"), 3, record(finished)[3]
-    )  # epochs 1 and 2 were trained without it
+    # epochs 1 and 2 were trained without it
+    write_epoch(record_path(tmp_path, "train"), 3, record(finished)[3])
     metrics, (note,) = examined(tmp_path)
     assert "holds the first 1 epochs of 4" in note
     assert not metrics
@@ -252,7 +255,8 @@ def test_a_diverged_epoch_and_a_single_one(finished: Path, tmp_path: Path):
     assert examined(tmp_path) == (
         {},
         [
-            "DataCartography: cartography_train.f32 holds predictions that are not finite numbers, because training diverged."
+            "DataCartography: cartography_train.f32 holds predictions that are not finite "
+            "numbers, because training diverged."
         ],
     )
 
@@ -262,11 +266,12 @@ def test_the_file_is_plain_and_drops_what_an_earlier_attempt_left(tmp_path: Path
     for epoch in (0, 1, 2, 1):
         write_epoch(path, epoch, np.arange(6).reshape(3, 2) + epoch)
     assert struct.unpack("<16f", path.read_bytes()) == (1, 2, *range(6), 2, 2, *range(1, 7))
+    # none of a file of other items
     assert [len(read_epochs(path, items)) for items in (1, 2, 3)] == [
         0,
         2,
         0,
-    ]  # none of a file of other items
+    ]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +309,8 @@ def test_a_record_follows_no_link_and_what_is_not_finite_is_refused(finished: Pa
     record_path(tmp_path, "train").symlink_to(tmp_path / "thesis.tex")
     with pytest.raises(
         InputError,
-        match=r"cartography_train.f32 is a link, and a run writes to files of its own alone; remove the link",
+        match=r"cartography_train.f32 is a link, and a run writes to files of its own alone; "
+        r"remove the link",
     ):
         write_epoch(record_path(tmp_path, "train"), 0, record(finished)[0])
     assert (tmp_path / "thesis.tex").read_text() == "two years of work"
@@ -317,6 +323,7 @@ def test_a_record_follows_no_link_and_what_is_not_finite_is_refused(finished: Pa
     write_epoch(record_path(tmp_path, "train"), 1, np.full((3, ITEMS), np.nan))
     with pytest.raises(
         InputError,
-        match=r"cartography_train.f32 holds values that are not finite numbers; train this run again",
+        match=r"cartography_train.f32 holds values that are not finite numbers; train this run "
+        r"again",
     ):
         read_run(tmp_path)

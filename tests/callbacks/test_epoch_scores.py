@@ -1,4 +1,6 @@
-"""EpochScores: every epoch's training and test scores, of the model as validation saw it, and nothing computed twice or chosen by them."""
+"""EpochScores: every epoch's training and test scores, of the model as validation saw it, and
+nothing computed twice or chosen by them.
+"""
 
 from pathlib import Path
 
@@ -72,9 +74,8 @@ def test_each_split_is_scored_as_a_look_at_the_saved_model_says(fitted):
             assert history[-1][f"{split}/{name}"] == pytest.approx(
                 score(probs, data.annotator_probs[items]).item(), rel=1e-5
             )
-    assert history[-1]["train/loss"] != pytest.approx(
-        history[-1]["train/hard_nll"], rel=1e-3
-    )  # that one is of the steps, with dropout
+    # that one is of the steps, with dropout
+    assert history[-1]["train/loss"] != pytest.approx(history[-1]["train/hard_nll"], rel=1e-3)
 
 
 def test_training_is_the_same_with_and_without_it(fitted, tmp_path: Path):
@@ -159,9 +160,8 @@ def test_items_of_both_validation_and_test_are_seen_once(
         "--trainer.callbacks+=EpochScores",
     ]
     cli = main(["fit", *options, "--trainer.default_root_dir", str(tmp_path)])
-    assert sum(seen) == 2 * len(
-        cli.datamodule.annotator_probs
-    )  # training and held-out items, in each of two epochs
+    # training and held-out items, in each of two epochs
+    assert sum(seen) == 2 * len(cli.datamodule.annotator_probs)
     for row in read_history(cli.run_dir):
         assert all(
             row[f"test/{name}"] == row[f"val/{name}"] != row[f"train/{name}"]

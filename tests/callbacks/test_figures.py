@@ -1,4 +1,6 @@
-"""The figures show what they claim: curves on the diagonal for a matching model, the printed numbers right."""
+"""The figures show what they claim: curves on the diagonal for a matching model, the printed
+numbers right.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Grad-CAM maps: the same as by hand, also where a network works in place, and a network that is as it was before."""
+"""Grad-CAM maps: the same as by hand, also where a network works in place, and a network that is as
+it was before.
+"""
 
 from copy import deepcopy
 

@@ -1,4 +1,6 @@
-"""Label-sampling variance: both ways against autograd's own gradients, against each other, and as a probe that leaves no trace."""
+"""Label-sampling variance: both ways against autograd's own gradients, against each other, and as a
+probe that leaves no trace.
+"""
 
 import random
 
@@ -24,7 +26,9 @@ SQUARED_NORM = torch.from_numpy(RNG.uniform(1, 40, 300))
 
 
 def head_gradients(head: nn.Linear, features: torch.Tensor) -> torch.Tensor:
-    """By autograd, [labels, parameters]: the gradient of one item's cross-entropy for each label that it could be given."""
+    """By autograd, [labels, parameters]: the gradient of one item's cross-entropy for each label
+    that it could be given.
+    """
     rows = []
     for label in range(head.out_features):
         loss = F.cross_entropy(head(features)[None], torch.tensor([label]))
@@ -128,8 +132,8 @@ def traces(classifier: AnnotatorClassifier) -> dict:
         "random": (
             torch.get_rng_state().tolist(),
             random.getstate(),
-            np.random.get_state()[1].tolist(),
-        ),  # noqa: NPY002
+            np.random.get_state()[1].tolist(),  # noqa: NPY002
+        ),
     }
 
 

@@ -1,4 +1,6 @@
-"""history.json: every epoch as it was logged, the same file after an interruption, and nothing but epochs of training."""
+"""history.json: every epoch as it was logged, the same file after an interruption, and nothing but
+epochs of training.
+"""
 
 import json
 import shutil
@@ -87,9 +89,8 @@ def test_an_interrupted_run_ends_with_the_same_file(
 
 
 def test_a_validation_for_its_own_sake_is_no_epoch(fitted: Path, tmp_path: Path):
-    shutil.copytree(
-        fitted, tmp_path / fitted.name
-    )  # TensorBoard notes a validation where the run is
+    # TensorBoard notes a validation where the run is
+    shutil.copytree(fitted, tmp_path / fitted.name)
     main(["validate", *OPTIONS, "--trainer.default_root_dir", str(tmp_path)])
     assert (tmp_path / fitted.name / "history.json").read_bytes() == (
         fitted / "history.json"

@@ -1,4 +1,6 @@
-"""OODScores on networks, data, options and files that are not as they should be: one sentence each."""
+"""OODScores on networks, data, options and files that are not as they should be: one
+sentence each.
+"""
 
 from pathlib import Path
 
@@ -46,7 +48,8 @@ class DeepHead(Network):
 def test_networks_without_what_a_score_needs(data: Patches, noise: str):
     with pytest.raises(
         InputError,
-        match=r"Headless does not name its penultimate layer; OOD scores need `features\(inputs\)` and a module `head`",
+        match=r"Headless does not name its penultimate layer; OOD scores need "
+        r"`features\(inputs\)` and a module `head`",
     ):
         OODScores(sets=[noise]).run(classifier_of(data, Headless), data)
     with pytest.raises(
@@ -89,7 +92,8 @@ def test_data_and_weights_that_cannot_be_scored(data: Patches, noise: str):
     [
         (
             {"scores": ["mps"]},
-            "scores name mps; they must be of msp, energy, entropy, margin, odin, knn, mahalanobis, vim",
+            "scores name mps; they must be of msp, energy, entropy, margin, odin, knn, "
+            "mahalanobis, vim",
         ),
         ({"scores": []}, "neither scores nor detectors"),
         ({"scores": ["msp", "msp"]}, "scores and detectors name msp twice"),

@@ -1,4 +1,6 @@
-"""OODScores as a user meets it: through the command line, in a script, on files that are wrong, absent or all right."""
+"""OODScores as a user meets it: through the command line, in a script, on files that are wrong,
+absent or all right.
+"""
 
 import gzip
 import json
@@ -85,7 +87,7 @@ def test_the_whole_way_on_cifar10h_with_published_sets_one_of_them_absent(
     )
     trust(monkeypatch, "svhn", b"what was published")
     probe = write_yaml(
-        tmp_path / "probe.yaml", root=str(small_cifar), k=5, detectors=[{"class_path": "pytorch_ood.detector.KNN", "init_args": {"k": 5}}], scores=list(set(SCORES) - {"knn"})
+        tmp_path / "probe.yaml", root=str(small_cifar), k=5, detectors=[{"class_path": "pytorch_ood.detector.KNN", "init_args": {"k": 5}}], scores=list(set(SCORES) - {"knn"})  # noqa: E501
     )  # fmt: skip
     options = [
         "--config",
@@ -152,7 +154,9 @@ def test_shares_of_ranks_are_disjoint_and_complete(data: Patches, monkeypatch: p
 
 @pytest.mark.parametrize("scale", [255, 16])
 def test_a_set_of_the_test_items_themselves_is_told_apart_by_chance(scale: float, tmp_path: Path):
-    """Only if bytes from elsewhere are brought to the scale and standardisation of the data do both get the same scores."""
+    """Only if bytes from elsewhere are brought to the scale and standardisation of the data do both
+    get the same scores.
+    """
     data = ready_patches(scale)
     same = (data.corpus.inputs[TRAIN:, 0].double() * 255 / scale).round().to(torch.uint8)
     (tmp_path / "same.gz").write_bytes(gzip.compress(idx_bytes(same.numpy())))
@@ -256,9 +260,8 @@ def test_a_folder_and_the_figure_of_its_scores(data: Patches, tmp_path: Path):
         for name, key in (("MSP", "msp"), ("Mahalanobis", "mahalanobis"))
     ]
     for panel in figure.axes:
-        assert [patch.get_data()[0].sum() for patch in panel.patches] == pytest.approx(
-            [1, 1]
-        )  # shares, whatever lies beyond the ends
+        # shares, whatever lies beyond the ends
+        assert [patch.get_data()[0].sum() for patch in panel.patches] == pytest.approx([1, 1])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         f"test items ({TEST})",
         "my_textures (6)",
@@ -286,7 +289,9 @@ def test_members_of_packs_get_the_probe_of_their_config(tmp_path: Path, noise: s
 
 
 def test_real_digits_and_clothes_are_foreign_to_cifar_images(real_data: Path):
-    """MNIST and Fashion-MNIST, 3 x 32 x 32, even to a network that was never trained: their features lie far from those of photographs."""
+    """MNIST and Fashion-MNIST, 3 x 32 x 32, even to a network that was never trained: their
+    features lie far from those of photographs.
+    """
     data = CIFAR10H(root=str(real_data), batch_size=500)
     data.setup()
     scores = ["msp", "knn", "mahalanobis", "vim"]

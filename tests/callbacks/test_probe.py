@@ -1,4 +1,6 @@
-"""What all probes promise: the model is left exactly as it was, in a run of its own and in a pack (over several processes: tests/devices)."""
+"""What all probes promise: the model is left exactly as it was, in a run of its own and in a pack
+(over several processes: tests/devices).
+"""
 
 import random
 from pathlib import Path
@@ -38,7 +40,9 @@ OPTIONS = [
 
 
 def write_probes(folder: Path) -> Path:
-    """A YAML with all probes that any network suits, and a set of images unlike digits for one of them."""
+    """A YAML with all probes that any network suits, and a set of images unlike digits for one of
+    them.
+    """
     options = {
         **PROBES,
         "OODScores": {**PROBES["OODScores"], "sets": {"noise": write_noise(folder)}},
@@ -59,7 +63,9 @@ def write_probes(folder: Path) -> Path:
 
 
 def everything(module: torch.nn.Module) -> list:
-    """All that a look could change: weights and buffers, gradients, what wants gradients, modes, and every global random state."""
+    """All that a look could change: weights and buffers, gradients, what wants gradients, modes,
+    and every global random state.
+    """
     tensors = [value.clone() for value in module.state_dict().values()]
     gradients = [None if p.grad is None else p.grad.clone() for p in module.parameters()]
     flags = [p.requires_grad for p in module.parameters()] + [
@@ -71,8 +77,8 @@ def everything(module: torch.nn.Module) -> list:
         flags,
         torch.get_rng_state(),
         random.getstate(),
-        [str(part) for part in np.random.get_state()],
-    ]  # noqa: NPY002
+        [str(part) for part in np.random.get_state()],  # noqa: NPY002
+    ]
 
 
 def same(one: list, two: list) -> None:

@@ -62,7 +62,8 @@ def test_what_is_not_defined_is_null_with_a_note_and_nan_where_it_is_read(tmp_pa
     assert written["metrics"] == {"entropy_spearman": None, "kl": 0.5, "own": None}
     assert written["notes"] == [
         "a probe's",
-        "entropy_spearman is not defined, because one of the two entropies is the same for all items.",
+        "entropy_spearman is not defined, because one of the two entropies is the same for all "
+        "items.",
         "own is not defined, because it is inf.",
     ]
     results = read_results(tmp_path)

@@ -1,4 +1,6 @@
-"""StratumScores: every test score on unanimous and other items, against the metrics computed on those items alone."""
+"""StratumScores: every test score on unanimous and other items, against the metrics computed on
+those items alone.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -62,7 +64,8 @@ def test_results_hold_every_score_by_stratum(tmp_path: Path):
         assert results["metrics"][f"items_{stratum}"] == mask.sum()
     assert not undefined & results["metrics"].keys()
     assert results["notes"] == [
-        "StratumScores: not defined on these items and left out: entropy_spearman_nohlv, entropy_pearson_nohlv."
+        "StratumScores: not defined on these items and left out: entropy_spearman_nohlv, "
+        "entropy_pearson_nohlv."
     ]
 
 

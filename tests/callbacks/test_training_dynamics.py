@@ -1,4 +1,6 @@
-"""Training dynamics: divergences against scipy, the summary by hand, the same numbers alone and in a pack."""
+"""Training dynamics: divergences against scipy, the summary by hand, the same numbers alone and in
+a pack.
+"""
 
 import math
 from pathlib import Path
@@ -155,7 +157,9 @@ def test_a_quantile_that_is_none_is_told_before_training(tmp_path: Path):
 
 
 class Predictions(Callback):
-    """What the model says about the validation items at the end of each epoch, asked for independently."""
+    """What the model says about the validation items at the end of each epoch, asked for
+    independently.
+    """
 
     def __init__(self):
         self.epochs: list[np.ndarray] = []
@@ -279,7 +283,7 @@ def test_late_divergence_is_the_mean_of_the_last_quarter():
 def test_epochs_that_diverged_or_were_not_validated_do_not_count():
     rows = [{"epoch": 0}, *history([math.nan, 2.0, 1.0, math.inf])]
     assert dynamics_summary([{**row, "epoch": number} for number, row in enumerate(rows)]) == {
-        "best_epoch": 3.0, "epoch_within_5pct": 3.0, "best_val_soft_nll": 1.0, "final_val_soft_nll": 1.0
+        "best_epoch": 3.0, "epoch_within_5pct": 3.0, "best_val_soft_nll": 1.0, "final_val_soft_nll": 1.0  # noqa: E501
     }  # fmt: skip
     assert dynamics_summary(history([math.nan, math.inf])) == dynamics_summary([]) == {}
 

@@ -13,7 +13,9 @@ START = "tests/cluster/start_slurm.sh starts one"
 
 @pytest.fixture(scope="session")
 def slurm() -> None:
-    """The Slurm of start_slurm.sh; tests that need it skip where it is not up, and leave anybody else's cluster alone."""
+    """The Slurm of start_slurm.sh; tests that need it skip where it is not up, and leave anybody
+    else's cluster alone.
+    """
     if shutil.which("sinfo") is None:
         pytest.skip(f"Slurm is not installed; {START}")
     try:

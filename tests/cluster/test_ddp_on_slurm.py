@@ -1,5 +1,7 @@
-"""One run on two nodes of a real Slurm (two daemons on this machine), by the sbatch script that users are given: it ends with the weights of one process,
-or, where one process finds a mistake, with one sentence."""
+"""One run on two nodes of a real Slurm (two daemons on this machine), by the sbatch script that
+users are given: it ends with the weights of one process, or, where one process finds a mistake,
+with one sentence.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,6 @@
-"""A run that Slurm is about to end, as before its time is up: it asks for a place in the queue first, ends, and goes on from there to the same weights."""
+"""A run that Slurm is about to end, as before its time is up: it asks for a place in the queue
+first, ends, and goes on from there to the same weights.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,6 @@
-"""A study as a job array on a real Slurm: one task requeued, another killed, the command given again, and every result there exactly once."""
+"""A study as a job array on a real Slurm: one task requeued, another killed, the command given
+again, and every result there exactly once.
+"""
 
 import json
 import subprocess
@@ -53,9 +55,8 @@ def test_a_requeued_and_a_killed_task_lose_nothing(tmp_path: Path):
     first = subprocess.Popen(slurm, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     until((runs / ".studies/cluster/array").exists)
     array = (runs / ".studies/cluster/array").read_text()
-    until(
-        lambda: len(list((runs / ".studies/cluster").glob("*.progress"))) == 2
-    )  # both packs are in the middle of training
+    # both packs are in the middle of training
+    until(lambda: len(list((runs / ".studies/cluster").glob("*.progress"))) == 2)
     running = sorted(task for task, state in states(array).items() if state == "RUNNING")
     subprocess.run(["scontrol", "requeue", running[0]], check=True)
     subprocess.run(["scancel", "--signal=KILL", "--full", running[1]], check=True)

@@ -1,4 +1,6 @@
-"""Files appear whole or not at all; what is left of a killed writer is removed by its name alone, and nothing of the user's ever is."""
+"""Files appear whole or not at all; what is left of a killed writer is removed by its name alone,
+and nothing of the user's ever is.
+"""
 
 import io
 import os
@@ -144,9 +146,8 @@ def test_nothing_of_the_users_is_removed(tmp_path: Path):
     (tmp_path / "elsewhere" / "thesis.tex").write_text("two years of work")
     (run / f".a.00000000{SUFFIX}").symlink_to(tmp_path / "elsewhere")
     (run / f".b.00000000{SUFFIX}").symlink_to(tmp_path / "elsewhere" / "thesis.tex")
-    remove_partial_files(
-        run, run / "checkpoints", run / "thesis.part"
-    )  # the last two are no folders
+    # the last two are no folders
+    remove_partial_files(run, run / "checkpoints", run / "thesis.part")
     assert names(run) == sorted([*kept, f".a.00000000{SUFFIX}", f".b.00000000{SUFFIX}"])
     assert (tmp_path / "elsewhere" / "thesis.tex").read_text() == "two years of work"
 

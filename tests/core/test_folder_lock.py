@@ -1,4 +1,6 @@
-"""One process at a time holds a folder: who has it is said, links are not followed, and no end of a process leaves it held."""
+"""One process at a time holds a folder: who has it is said, links are not followed, and no end of a
+process leaves it held.
+"""
 
 import errno
 import os
@@ -26,8 +28,13 @@ SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 
 
 def script(text: str, folder: Path) -> subprocess.Popen:
-    """Another process, which has `folder` and `folder_lock` at hand, and says things by its output."""
-    start = f"from core.folder_lock import folder_lock\nfrom pathlib import Path\nimport os\nfolder = Path({str(folder)!r})\n"
+    """Another process, which has `folder` and `folder_lock` at hand, and says things by its
+    output.
+    """
+    start = (
+        "from core.folder_lock import folder_lock\nfrom pathlib import Path\nimport "
+        f"os\nfolder = Path({str(folder)!r})\n"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", start + text],
         stdin=subprocess.PIPE,
@@ -54,7 +61,10 @@ def end(process: subprocess.Popen, message: str = "\n") -> str:
 
 def is_free(folder: Path) -> bool:
     """For another process, as it sees it."""
-    look = "try:\n    with folder_lock(folder, 'looks', wait=False): print('free')\nexcept ValueError: print('held')"
+    look = (
+        "try:\n    with folder_lock(folder, 'looks', wait=False): print('free')\nexcept "
+        "ValueError: print('held')"
+    )
     return {"free\n": True, "held\n": False}[end(script(look, folder))]
 
 
@@ -64,7 +74,10 @@ def content(folder: Path) -> str:
 
 def test_whoever_may_not_wait_is_told_who_has_it(tmp_path: Path):
     other = holder(tmp_path / "run")
-    message = rf"run is held by process {other.pid} on {re.escape(socket.gethostname())}, which trains this run, {SINCE}; wait for it to end, or stop it\.$"
+    message = (
+        rf"run is held by process {other.pid} on {re.escape(socket.gethostname())}, which "
+        rf"trains this run, {SINCE}; wait for it to end, or stop it\.$"
+    )
     with (
         pytest.raises(InputError, match=message),
         folder_lock(tmp_path / "run", "tests this run", wait=False),
@@ -84,7 +97,8 @@ def test_whoever_waits_says_once_for_whom_and_has_it_when_that_one_ends(tmp_path
 
     with folder_lock(tmp_path, "tests this run", say=say):
         assert re.fullmatch(
-            rf"{tmp_path} is held by process {other.pid} on .+, which trains this run, {SINCE}; waiting for it to end",
+            rf"{tmp_path} is held by process {other.pid} on .+, which trains this run, {SINCE}; "
+            r"waiting for it to end",
             *result,
         )
         assert "which tests this run" in content(tmp_path)
@@ -151,7 +165,9 @@ def test_another_thread_does_not_have_what_one_has(tmp_path: Path):
 
 
 def test_a_forked_process_has_nothing_of_what_its_parent_has(tmp_path: Path):
-    """Neither by what it believes, nor when it leaves what its parent entered, nor by keeping it from others when the parent is gone."""
+    """Neither by what it believes, nor when it leaves what its parent entered, nor by keeping it
+    from others when the parent is gone.
+    """
     parent = script(
         """
 with folder_lock(folder, "runs this study"):
@@ -205,7 +221,8 @@ held.wait()
 say, told = os.pipe()
 child = os.fork()
 if not child:
-    with folder_lock(folder, "tests this run", say=lambda line: (print(line, flush=True), os.write(told, b"."))):
+    tell = lambda line: (print(line, flush=True), os.write(told, b"."))
+    with folder_lock(folder, "tests this run", say=tell):
         print("child: mine", flush=True)
     os._exit(0)
 os.read(say, 1)
@@ -321,7 +338,10 @@ def test_a_system_without_locks_is_said(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_folder_on_a_disk_mounted_read_only_is_said_even_to_root(tmp_path: Path):
     run = tmp_path / "somebody" / "run"
     run.mkdir(parents=True)
-    mount = f"mount --bind {tmp_path}/somebody {tmp_path}/somebody && mount -o remount,ro,bind {tmp_path}/somebody"
+    mount = (
+        f"mount --bind {tmp_path}/somebody {tmp_path}/somebody && mount -o remount,ro,bind "
+        f"{tmp_path}/somebody"
+    )
     if (
         shutil.which("unshare") is None
         or subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True).returncode
@@ -352,7 +372,9 @@ def test_a_folder_that_can_be_written_or_made_is_known(tmp_path: Path):
 
 
 def test_a_folder_deleted_while_one_waits_is_made_and_held_anew(tmp_path: Path):
-    """A person may delete a run to have it trained again; whoever waited must not hold a file that is no longer there."""
+    """A person may delete a run to have it trained again; whoever waited must not hold a file that
+    is no longer there.
+    """
     run, stack = tmp_path / "run", ExitStack()
     other = holder(run)
 
@@ -381,7 +403,9 @@ def test_a_disk_that_gives_a_file_another_number_each_time_is_said(
 def test_what_a_lock_says_is_safe_to_print(tmp_path: Path):
     text = "held by process 1 on \\033[2J\\n, which lies"
     other = script(
-        f"import fcntl\nfile = open(folder / '.lock', 'w')\nfile.write('{text}')\nfile.flush()\nfcntl.flock(file, 2)\nprint('mine', flush=True)\ninput()",
+        "import fcntl\nfile = open(folder / '.lock', "
+        f"'w')\nfile.write('{text}')\nfile.flush()\nfcntl.flock(file, 2)\nprint('mine', "
+        "flush=True)\ninput()",
         tmp_path,
     )
     assert other.stdout is not None
@@ -395,7 +419,10 @@ def test_what_a_lock_says_is_safe_to_print(tmp_path: Path):
 
 
 def _enter_again_and_again(folder: Path) -> None:
-    """Each time with a thread and a forked process that want in as well. Whoever is in says so by a file; if somebody else who lives does, it is two."""
+    """Each time with a thread and a forked process that want in as well.
+
+    Whoever is in says so by a file; if somebody else who lives does, it is two.
+    """
     inside = folder / "inside"
 
     def enter() -> None:

@@ -1,4 +1,6 @@
-"""A process that waits where Python does not hear of signals: it ends all the same, and at once at the second."""
+"""A process that waits where Python does not hear of signals: it ends all the same, and at once at
+the second.
+"""
 
 import signal
 import subprocess
@@ -32,21 +34,24 @@ except interruption.Interrupted as stop:
 )
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_process_that_waits_for_another_ends(number: int, code: int, name: str, signals: int):
-    """In a library, where it sleeps for ever. A first signal is waited on for `PATIENCE`, a second is not."""
+    """In a library, where it sleeps for ever.
+
+    A first signal is waited on for `PATIENCE`, a second is not.
+    """
     words = [sys.executable, "-c", WAITS, "0.2" if signals == 1 else "3600"]
     process = subprocess.Popen(
         words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout
     mutex = process.stdout.readline().strip()
+    # there the main thread sleeps
     until(
         lambda: mutex in Path(f"/proc/{process.pid}/task/{process.pid}/syscall").read_text().split()
-    )  # there the main thread sleeps
+    )
     process.send_signal(number)
     if signals == 2:
-        process.send_signal(
-            signal.SIGTERM if number == signal.SIGINT else signal.SIGINT
-        )  # equal ones may arrive as one
+        # equal ones may arrive as one
+        process.send_signal(signal.SIGTERM if number == signal.SIGINT else signal.SIGINT)
     _, message = process.communicate(timeout=HANGS)
     names = {code: name} if signals == 1 else {143: "SIGTERM", 130: "Ctrl-C"}
     assert process.returncode in names

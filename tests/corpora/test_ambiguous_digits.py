@@ -1,4 +1,6 @@
-"""Interpolated digits: made of two different digits each, labelled by a classifier, chosen evenly, and the same for the same seed to the last bit."""
+"""Interpolated digits: made of two different digits each, labelled by a classifier, chosen evenly,
+and the same for the same seed to the last bit.
+"""
 
 from pathlib import Path
 
@@ -103,7 +105,8 @@ def test_too_few_digits(mnist: Source):
         reserve(mnist.part, 901, 0)
     with pytest.raises(
         InputError,
-        match=r"interpolation.images is 5, but interpolation.digits gave only 4 pairs of different digits",
+        match=r"interpolation.images is 5, but interpolation.digits gave only 4 pairs of "
+        r"different digits",
     ):
         evenly(np.full((4, 10), 0.1), 5, 0)
     with pytest.raises(

@@ -1,4 +1,6 @@
-"""A corpus from its sources: what is planted is found, a killed build goes on to the same bytes, and one process at a time builds."""
+"""A corpus from its sources: what is planted is found, a killed build goes on to the same bytes,
+and one process at a time builds.
+"""
 
 import json
 import os
@@ -32,24 +34,24 @@ from datamodules.io.tables import read_table
 from tests.conftest import SMALL_CORPUS
 from tests.corpora.test_sources import write_ambiguous, write_ardis
 
-FORK = pytest.mark.filterwarnings(
-    "ignore:.*fork:DeprecationWarning"
-)  # Python 3.12 warns; a fresh process would import for seconds
+# Python 3.12 warns; a fresh process would import for seconds
+FORK = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 EVERYTHING = Regions(2, 0.5, 0.05, 0.01)  # is easy
 
 
 @pytest.fixture
 def planted(small_mnist: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """MNIST, an Ambiguous-MNIST and an ARDIS of 40 images each: with copies of MNIST's and of each other's images, exact and almost."""
+    """MNIST, an Ambiguous-MNIST and an ARDIS of 40 images each: with copies of MNIST's and of each
+    other's images, exact and almost.
+    """
     monkeypatch.setattr(sources, "AMBIGUOUS_TRAIN", 30)
     mnist, rng = mnist_source(str(small_mnist)), np.random.default_rng(0)
     ambiguous = rng.integers(0, 256, size=(40, 28, 28))
     ambiguous[3] = mnist.images[950]  # of MNIST's test part
     ambiguous[31] = ambiguous[7]  # from its own training part to its test part
     ardis = rng.integers(0, 256, size=(40, 28, 28))
-    ardis[39] = np.minimum(
-        mnist.images[8].astype(int) + 1, 255
-    )  # almost one of MNIST's training part
+    # almost one of MNIST's training part
+    ardis[39] = np.minimum(mnist.images[8].astype(int) + 1, 255)
     ardis[20] = ardis[2]
     labels = torch.from_numpy(rng.integers(0, 10, size=(40, 10)))
     write_ambiguous(small_mnist, torch.from_numpy(ambiguous / 255)[:, None], labels)
@@ -88,8 +90,8 @@ def test_planted_duplicates_are_removed_and_leaks_reported_pair_by_pair(
     train = corpus.labels.argmax(1)[corpus.split == "train"]
     assert np.bincount(train).min() >= 14
     assert (
-        "leakage in the sources: 1 exact pairs between mukhoti test and mukhoti train (first: mukhoti-test-00001,"
-        in "\n".join(summary(report))
+        "leakage in the sources: 1 exact pairs between mukhoti test and mukhoti train (first: "
+        "mukhoti-test-00001," in "\n".join(summary(report))
     )
 
 
@@ -103,18 +105,16 @@ def test_the_stand_ins_corpus(small_mnist: Path):
     ).get_tensor("ends")
     known = stages.safe_open(out / EVIDENCE, framework="numpy").get_tensor("known")
     assert set(ends.ravel().tolist()) <= set(reserved.tolist())
-    assert not set(corpus.indices[~made].tolist()) & set(
-        reserved.tolist()
-    )  # no digit is in an image and in an interpolation
+    # no digit is in an image and in an interpolation
+    assert not set(corpus.indices[~made].tolist()) & set(reserved.tolist())
     assert not set(known.tolist()) & {*reserved.tolist(), *corpus.indices[~made].tolist()}
     assert len(known) == 100
     judged = read_soft_digits(str(simulated_soft_digits.stand_in(str(small_mnist), 6, 0)))
     np.testing.assert_array_equal(judged.images, corpus.images)
     np.testing.assert_array_equal(judged.split, corpus.split)
     assert judged.simulated
-    assert (
-        len(read_table(out / CORPUS, COLUMNS)["image"]) == len(set(corpus.image)) == 340
-    )  # ready for people's judgements
+    # ready for people's judgements
+    assert len(read_table(out / CORPUS, COLUMNS)["image"]) == len(set(corpus.image)) == 340
 
 
 def files_of(out: Path) -> dict[str, bytes]:
@@ -217,8 +217,8 @@ def test_a_stage_of_somebody_elses_cache_that_cannot_be_is_made_again(
     with safe_open(path, framework="numpy") as file:
         key, kept = (
             json.loads(file.metadata()["about"])["key"],
-            {name: file.get_tensor(name) for name in file.keys()},
-        )  # noqa: SIM118
+            {name: file.get_tensor(name) for name in file.keys()},  # noqa: SIM118
+        )
     altered = change(kept)
     path.write_bytes(
         save(
@@ -286,8 +286,8 @@ def test_the_command(small_mnist: Path, tmp_path: Path, capsys: pytest.CaptureFi
     main(["corpus", "build", str(path)])
     message = capsys.readouterr().out
     assert (
-        "mnist: 1,000 images, 0 exact and 0 near-duplicates removed, 1,000 kept: 1,000 easy, 0 ambiguous, 0 hard, 0 in no region"
-        in message
+        "mnist: 1,000 images, 0 exact and 0 near-duplicates removed, 1,000 kept: 1,000 easy, 0 "
+        "ambiguous, 0 hard, 0 in no region" in message
     )
     assert "chosen of mnist: train 70 (70 easy + 0 ambiguous + 0 hard); val 15" in message
     assert f"corpus: {tmp_path / 'out' / CORPUS}" in message
@@ -304,7 +304,8 @@ def test_the_command(small_mnist: Path, tmp_path: Path, capsys: pytest.CaptureFi
     message = capsys.readouterr().err
     assert (
         message
-        == "error: mnist has 100 easy items of digit 0, but 90 of each in training take 129; lower easy_per_digit or easy_confidence.\n"
+        == "error: mnist has 100 easy items of digit 0, but 90 of each in training take 129; "
+        "lower easy_per_digit or easy_confidence.\n"
     )
 
 
@@ -313,7 +314,8 @@ def test_the_command(small_mnist: Path, tmp_path: Path, capsys: pytest.CaptureFi
     [
         (
             "near: 1",
-            "the file has the entry near; allowed are easy_per_digit, interpolation, known_digits, near_duplicate, out, root, seed, sources.",
+            "the file has the entry near; allowed are easy_per_digit, interpolation, "
+            "known_digits, near_duplicate, out, root, seed, sources.",
         ),
         ("- 1", r"the file is \[1\]; it must have entries"),
         (
@@ -322,7 +324,8 @@ def test_the_command(small_mnist: Path, tmp_path: Path, capsys: pytest.CaptureFi
         ),
         (
             "sources: {mnist: {}}",
-            "no source has sizes; sources are of mnist, mukhoti, ardis, interpolated, and one at least needs sizes.",
+            "no source has sizes; sources are of mnist, mukhoti, ardis, interpolated, and one at "
+            "least needs sizes.",
         ),
         (
             "sources: {mnist: {sizes: [1, 2]}}",
@@ -361,7 +364,8 @@ def test_a_folder_that_cannot_be_made(small_mnist: Path, tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(
         InputError,
-        match=r"file/out cannot be made \(Not a directory\); a corpus needs a folder that it may write to",
+        match=r"file/out cannot be made \(Not a directory\); a corpus needs a folder that it may "
+        r"write to",
     ):
         build_corpus(
             replace(SMALL_CORPUS, seed=1), Place(str(small_mnist), tmp_path / "file" / "out")

@@ -1,4 +1,6 @@
-"""Easy, ambiguous and hard by bounds on a data map, and the map of a network that is watched while it learns."""
+"""Easy, ambiguous and hard by bounds on a data map, and the map of a network that is watched while
+it learns.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Duplicates: planted ones are found, and against all pairs compared one by one nothing is missed or made up."""
+"""Duplicates: planted ones are found, and against all pairs compared one by one nothing is missed
+or made up.
+"""
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ from corpora.duplicates import Pairs, exact_pairs, first_of_each, leaks, near_pa
 
 
 def smooth_images(number: int, seed: int = 0) -> np.ndarray:
-    """Blotches, some of which resemble each other: as with digits, correlations are anywhere between 0 and 1."""
+    """Blotches, some of which resemble each other: as with digits, correlations are anywhere
+    between 0 and 1.
+    """
     rng = np.random.default_rng(seed)
     coarse = rng.random((number, 4, 4)) * rng.integers(0, 2, (number, 4, 4))
     return (coarse.repeat(7, 1).repeat(7, 2) * 255).astype(np.uint8)

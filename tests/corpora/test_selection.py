@@ -1,4 +1,6 @@
-"""Which items make a corpus: as many as asked for, enough easy ones in training, the rest as even as there are some, every part with its share."""
+"""Which items make a corpus: as many as asked for, enough easy ones in training, the rest as even
+as there are some, every part with its share.
+"""
 
 import numpy as np
 import pytest
@@ -85,7 +87,8 @@ def test_a_selection_keeps_all_that_was_promised(
         (
             (175, 38, 37),
             15,
-            "mnist has 20 easy items of digit 0, but 15 of each in training take 22; lower easy_per_digit or easy_confidence.",
+            "mnist has 20 easy items of digit 0, but 15 of each in training take 22; lower "
+            "easy_per_digit or easy_confidence.",
         ),
         (
             (210, 45, 45),

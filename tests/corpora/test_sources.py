@@ -1,4 +1,6 @@
-"""The published files of digits in one form, and refusals of files that are not what they should be."""
+"""The published files of digits in one form, and refusals of files that are not what they should
+be.
+"""
 
 import pickle
 from pathlib import Path
@@ -20,7 +22,9 @@ from corpora.sources import (
 
 
 def write_ambiguous(root: Path, images: torch.Tensor, labels: torch.Tensor) -> Path:
-    """In the form of the published files: fractions [N, 1, 28, 28] and so many drawn labels of each image."""
+    """In the form of the published files: fractions [N, 1, 28, 28] and so many drawn labels of each
+    image.
+    """
     for file, tensor in zip(AMBIGUOUS, (images, labels), strict=True):
         (root / file.path).parent.mkdir(parents=True, exist_ok=True)
         torch.save(tensor, root / file.path)
@@ -74,7 +78,10 @@ def test_a_file_that_would_run_code_is_refused_and_nothing_runs(
         write(tmp_path / AMBIGUOUS[1].path)
         with pytest.raises(InputError) as mistake:
             ambiguous_source(str(tmp_path))
-        expected = f"{tmp_path}/AmbiguousMNIST/amnist_labels.pt is no file of plain tensors, or was cut short; nothing in it was loaded."
+        expected = (
+            f"{tmp_path}/AmbiguousMNIST/amnist_labels.pt is no file of plain tensors, or "
+            "was cut short; nothing in it was loaded."
+        )
         assert str(mistake.value) == expected
         assert not (tmp_path / "ran").exists()
 
@@ -101,7 +108,8 @@ def test_a_file_that_would_run_code_is_refused_and_nothing_runs(
         (
             torch.rand(3, 1, 28, 28),
             torch.full((3, 10), 10),
-            "amnist_labels.pt has labels that are no digit in rows 0, 1, 2; they must be from 0 to 9",
+            "amnist_labels.pt has labels that are no digit in rows 0, 1, 2; they must be from 0 "
+            "to 9",
         ),
     ],
 )
@@ -151,7 +159,8 @@ def test_ardis_by_its_tables(tmp_path: Path):
         (
             1,
             "1 0 0 0 0 0 0 0 0 0\n",
-            "ARDIS_train_2828.csv has 5 rows, but .*ARDIS_train_labels.csv has 1; they must be the same items",
+            "ARDIS_train_2828.csv has 5 rows, but .*ARDIS_train_labels.csv has 1; they must be "
+            "the same items",
         ),
     ],
 )
@@ -165,6 +174,7 @@ def test_a_bad_table_of_ardis(tmp_path: Path, file: int, content: str, message: 
 def test_ardis_that_is_absent(tmp_path: Path):
     with pytest.raises(
         InputError,
-        match=r"ARDIS_train_2828.csv is absent; put the files of ARDIS's dataset IV there by hand, or leave ardis out",
+        match=r"ARDIS_train_2828.csv is absent; put the files of ARDIS's dataset IV there by "
+        r"hand, or leave ardis out",
     ):
         source_digests("ardis", str(tmp_path))

@@ -1,4 +1,6 @@
-"""What datasets of frozen embeddings share: data for members of a pack, the embedder's name beside the numbers, and items for people."""
+"""What datasets of frozen embeddings share: data for members of a pack, the embedder's name beside
+the numbers, and items for people.
+"""
 
 import json
 from pathlib import Path

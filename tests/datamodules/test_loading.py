@@ -1,4 +1,6 @@
-"""Both loaders: the same batches in the same order, with or without workers, and resumption in mid-epoch."""
+"""Both loaders: the same batches in the same order, with or without workers, and resumption in
+mid-epoch.
+"""
 
 import pytest
 import torch

@@ -1,4 +1,6 @@
-"""Inputs that stay in their file: the same batches as from memory, the same moments, bad files refused, and more of them than memory."""
+"""Inputs that stay in their file: the same batches as from memory, the same moments, bad files
+refused, and more of them than memory.
+"""
 
 import gc
 import multiprocessing
@@ -112,7 +114,8 @@ def test_files_that_are_no_embeddings(tmp_path: Path):
     for content, message in (
         (
             whole[:900],
-            f"holds {900 - (len(whole) - 50 * 50 * 8)} bytes of data, but its header announces 20000; it was cut short",
+            f"holds {900 - (len(whole) - 50 * 50 * 8)} bytes of data, but its header announces "
+            "20000; it was cut short",
         ),
         (b"", "is not an array in .npy format; nothing in it was loaded"),
         (b"\x93NUMPY", "is not an array in .npy format; nothing in it was loaded"),
@@ -205,9 +208,10 @@ def train_under_a_limit(root: Path) -> None:
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_an_epoch_over_embeddings_that_do_not_fit_into_the_limit_of_memory(tmp_path: Path):
     write_much(tmp_path)
+    # with all imports done
     process = multiprocessing.get_context("fork").Process(
         target=train_under_a_limit, args=(tmp_path,)
-    )  # with all imports done
+    )
     process.start()
     process.join(HANGS)
     process.kill()

@@ -1,4 +1,6 @@
-"""Batch order: every item once per epoch over all ranks, a function of (seed, epoch, rank), resumable in mid-epoch."""
+"""Batch order: every item once per epoch over all ranks, a function of (seed, epoch, rank),
+resumable in mid-epoch.
+"""
 
 import pytest
 import torch
@@ -8,9 +10,8 @@ from hypothesis import strategies as st
 from core.errors import InputError
 from datamodules.order import BatchOrder
 
-sizes = st.tuples(
-    st.integers(1, 60), st.integers(5, 30), st.integers(1, 5)
-)  # of items (also fewer than ranks), batches and ranks
+# of items (also fewer than ranks), batches and ranks
+sizes = st.tuples(st.integers(1, 60), st.integers(5, 30), st.integers(1, 5))
 
 
 def batches(

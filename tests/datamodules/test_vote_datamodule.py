@@ -1,4 +1,6 @@
-"""What batches carry: the delivery's targets in training, the full annotator distribution in evaluation."""
+"""What batches carry: the delivery's targets in training, the full annotator distribution in
+evaluation.
+"""
 
 from types import SimpleNamespace
 from typing import Any
@@ -181,7 +183,9 @@ def training_batches(
 def test_the_shares_of_all_ranks_are_the_batches_of_one_process(
     delivery: Delivery, batch_size: int, epoch: int, ranks: int
 ):
-    """Items, inputs and targets alike, to the last bit, and whether or not ranks divide items or batches."""
+    """Items, inputs and targets alike, to the last bit, and whether or not ranks divide items or
+    batches.
+    """
     alone = training_batches(delivery, batch_size, epoch, 0, 1)
     assert sorted(torch.cat([batch.index for batch in alone]).tolist()) == SPLITS["train"].tolist()
     shares = [training_batches(delivery, batch_size, epoch, rank, ranks) for rank in range(ranks)]

@@ -1,4 +1,6 @@
-"""One short training and test, made by any number of processes however they are started, and what to compare of it."""
+"""One short training and test, made by any number of processes however they are started, and what
+to compare of it.
+"""
 
 import json
 import os
@@ -17,7 +19,8 @@ from tests.callbacks.patches import write_noise
 from tests.waiting import HANGS
 
 ROOT = Path(__file__).parents[2]
-# 97 training items in batches of 8: the last batch of an epoch is a single item. LeNet has neither dropout, which is drawn per process, nor BatchNorm.
+# 97 training items in batches of 8: the last batch of an epoch is a single item. LeNet has neither
+# dropout, which is drawn per process, nor BatchNorm.
 OPTIONS = [
     "--config", str(ROOT / "configs/digits.yaml"),
     "--data", "tests.devices.odd_digits.OddDigits",
@@ -60,7 +63,9 @@ def read_run(root: Path) -> Trained:
 
 
 def write_callbacks(folder: Path, probes: Collection[str] = ()) -> Path:
-    """A YAML with the recorder and these probes; one set of images of the OOD scores is there and another is not."""
+    """A YAML with the recorder and these probes; one set of images of the OOD scores is there and
+    another is not.
+    """
     sets = {"noise": write_noise(folder), "absent": str(folder / "absent.idx")}
     every = {**PROBES, "OODScores": {"k": 5, "sets": sets}}
     chosen = {name: every[name] for name in probes}
@@ -74,7 +79,9 @@ def write_callbacks(folder: Path, probes: Collection[str] = ()) -> Path:
 
 
 def start(*command: str | Path) -> None:
-    """Run a command from the project's folder, one thread in each of its processes, and show what it said where it fails."""
+    """Run a command from the project's folder, one thread in each of its processes, and show what
+    it said where it fails.
+    """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     if [*command[:2]] == cli():
         done = processes.run(command[2:], env=environment)
@@ -104,7 +111,9 @@ def largest_difference(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor
 
 
 def check_targets(one: Trained, two: Trained) -> None:
-    """In every step, each of two processes has every other item of the one's batch, with the same targets."""
+    """In every step, each of two processes has every other item of the one's batch, with the same
+    targets.
+    """
     assert [rank["ranks"] for rank in two.ranks] == [2, 2]
     for whole, first, second in zip(
         one.ranks[0]["steps"], *(rank["steps"] for rank in two.ranks), strict=True
@@ -127,7 +136,9 @@ def check_items(two: Trained) -> None:
 
 
 def check_gradients(one: Trained, two: Trained) -> None:
-    """In double precision, the gradients of every step and the weights at the end are those of one process to rounding."""
+    """In double precision, the gradients of every step and the weights at the end are those of one
+    process to rounding.
+    """
     assert len(one.ranks[0]["gradients"]) == 2 * 13
     for rank in two.ranks:
         for alone, together in zip(one.ranks[0]["gradients"], rank["gradients"], strict=True):

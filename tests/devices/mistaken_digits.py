@@ -1,4 +1,6 @@
-"""Digits of which one process of a run cannot make sense, as where a file is missing on one of several nodes."""
+"""Digits of which one process of a run cannot make sense, as where a file is missing on one of
+several nodes.
+"""
 
 import os
 
@@ -8,7 +10,9 @@ from tests.devices.odd_digits import OddDigits
 
 
 class MistakenDigits(OddDigits):
-    """MISTAKE in the environment is the rank that fails, or `all`, and the method in which it does."""
+    """MISTAKE in the environment is the rank that fails, or `all`, and the method in which
+    it does.
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)

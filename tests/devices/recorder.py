@@ -1,4 +1,6 @@
-"""What a process saw and computed while training, as files for tests to compare; on request, the moment at which it is killed."""
+"""What a process saw and computed while training, as files for tests to compare; on request, the
+moment at which it is killed.
+"""
 
 import os
 import signal
@@ -11,9 +13,11 @@ from torch.optim import Optimizer
 
 
 class Recorder(Callback):
-    """Writes `rank_N.pt` into the run's folder: each step's items and targets, the first gradients, and the weights at the end.
+    """Writes `rank_N.pt` into the run's folder: each step's items and targets, the first gradients,
+    and the weights at the end.
 
-    Each epoch's items are written as the epoch ends, too. KILL_AT in the environment is the epoch and the step at which the first process is killed.
+    Each epoch's items are written as the epoch ends, too. KILL_AT in the environment is the epoch
+    and the step at which the first process is killed.
     """
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -1,4 +1,6 @@
-"""What ends one process of a run ends all of them, soon and with one sentence, however they were started; none stays behind."""
+"""What ends one process of a run ends all of them, soon and with one sentence, however they were
+started; none stays behind.
+"""
 
 import os
 import socket
@@ -29,7 +31,9 @@ def left_of(session: int) -> list[str]:
 
 
 def failing(starter: list[str], folder: Path, **environment: str) -> tuple[int, list[str]]:
-    """Fit with two processes; returns the exit code and what was said as an error, after all of them have ended."""
+    """Fit with two processes; returns the exit code and what was said as an error, after all of
+    them have ended.
+    """
     options = [
         *OPTIONS,
         "--data",
@@ -72,7 +76,10 @@ def test_a_port_that_another_program_uses_is_told_and_leaves_no_process(tmp_path
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, message = failing(cli(), tmp_path, MASTER_PORT=port)
-    result = f"error: MASTER_PORT is {port}, which another program on this machine uses; set it to a free port, or leave it out and one is found."
+    result = (
+        f"error: MASTER_PORT is {port}, which another program on this machine uses; set it "
+        "to a free port, or leave it out and one is found."
+    )
     assert message == [result]
     assert code == 2
 

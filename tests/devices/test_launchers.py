@@ -1,4 +1,6 @@
-"""However the processes of a run are started, it ends with the weights of one process: by torchrun and by Lightning here, by srun in tests/cluster."""
+"""However the processes of a run are started, it ends with the weights of one process: by torchrun
+and by Lightning here, by srun in tests/cluster.
+"""
 
 from pathlib import Path
 

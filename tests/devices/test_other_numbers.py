@@ -1,4 +1,6 @@
-"""Killed and continued with fewer or more processes, a run ends as one that a single process trained throughout."""
+"""Killed and continued with fewer or more processes, a run ends as one that a single process
+trained throughout.
+"""
 
 import os
 import signal
@@ -23,14 +25,18 @@ from tests.devices.both import (
 from tests.devices.test_two_processes import MIXUP
 from tests.waiting import HANGS
 
+# how many processes, and the epoch and step at which they are killed
 LEGS = [
     (2, "1 5"),
     (1, "2 9"),
     (2, "4 0"),
     (3, "5 1"),
     (2, None),
-]  # how many processes, and the epoch and step at which they are killed
-PLATEAU = '{"class_path": "torch.optim.lr_scheduler.ReduceLROnPlateau", "init_args": {"patience": 0, "factor": 0.5}}'
+]
+PLATEAU = (
+    '{"class_path": "torch.optim.lr_scheduler.ReduceLROnPlateau", "init_args": {"patience": '
+    '0, "factor": 0.5}}'
+)
 
 
 def devices(processes: int) -> list[str]:
@@ -85,7 +91,8 @@ def test_killed_and_continued_with_other_numbers_of_processes(tmp_path: Path):
         "--trainer.callbacks.patience",
         "20",
     ]
-    # 10 batches an epoch, the last of 7 items: neither is a number that 2 or 3 processes divide evenly.
+    # 10 batches an epoch, the last of 7 items: neither is a number that 2 or 3 processes divide
+    # evenly.
     options += [
         "--trainer.precision",
         "64-true",

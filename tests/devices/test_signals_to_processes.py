@@ -1,4 +1,6 @@
-"""A signal to one process of a run, or to all: the run ends soon, says so once, leaves nobody behind, and the same command continues."""
+"""A signal to one process of a run, or to all: the run ends soon, says so once, leaves nobody
+behind, and the same command continues.
+"""
 
 import os
 import signal
@@ -15,7 +17,9 @@ pytestmark = pytest.mark.long
 
 
 def processes_of(folder: Path) -> dict[int, int]:
-    """The processes of a run by their rank, known by the folder of its runs on their command line; Lightning's first has no number, torchrun is -1."""
+    """The processes of a run by their rank, known by the folder of its runs on their command line;
+    Lightning's first has no number, torchrun is -1.
+    """
     result = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -83,11 +87,12 @@ def test_all_processes_end_and_one_line_is_said(
         for process in processes_of(runs).values():
             os.kill(process, signal.SIGKILL)
     text = (tmp_path / "said").read_text()
+    # torchrun hands on its own
     name = (
         {"SIGTERM", "Ctrl-C"}
         if torchrun and to == "all"
         else {"SIGTERM" if number is signal.SIGTERM else "Ctrl-C"}
-    )  # torchrun hands on its own
+    )
     result = [line for line in text.splitlines() if "the same command continues." in line]
     assert len(result) == 1, text
     assert any(result[0].startswith(f"ended by {each} at epoch ") for each in name), text

@@ -1,4 +1,6 @@
-"""bfloat16 and torch.compile: each learns as the plain run does, comes to nearly its scores, and leaves a checkpoint that a plain run takes."""
+"""bfloat16 and torch.compile: each learns as the plain run does, comes to nearly its scores, and
+leaves a checkpoint that a plain run takes.
+"""
 
 import json
 import shutil
@@ -18,12 +20,12 @@ from tests.finished import read_preview
 SHORT = [*OPTIONS, "--trainer.max_epochs", "6", "--model.optimizer.lr", "0.005"]
 BFLOAT16 = ["--trainer.precision", "bf16-mixed"]
 COMPILE = ["--model.compile", "true"]
-# Relative, of losses and scores after six epochs: bfloat16 has three digits, and each step builds on the one before it. Compiled kernels only sum in another order.
+# Relative, of losses and scores after six epochs: bfloat16 has three digits, and each step builds
+# on the one before it. Compiled kernels only sum in another order.
 COARSE, FINE = 0.05, 1e-4
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:The dirpath has changed"
-)  # a checkpoint may be tested in another run than its own
+# a checkpoint may be tested in another run than its own
+pytestmark = pytest.mark.filterwarnings("ignore:The dirpath has changed")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,6 @@
-"""Two processes train and judge as one does, with numbers of items that do not divide: to rounding, in double precision, where rounding is tiny."""
+"""Two processes train and judge as one does, with numbers of items that do not divide: to rounding,
+in double precision, where rounding is tiny.
+"""
 
 import numpy as np
 import pytest
@@ -17,7 +19,8 @@ from tests.devices.both import (
     write_callbacks,
 )
 
-MIXUP = '{"class_path": "Mixup", "init_args": {"base": {"class_path": "StochasticLabelSampling"}}}'  # random labels, and items that meet in pairs
+# random labels, and items that meet in pairs
+MIXUP = '{"class_path": "Mixup", "init_args": {"base": {"class_path": "StochasticLabelSampling"}}}'
 
 
 @pytest.fixture(scope="module")

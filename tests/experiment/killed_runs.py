@@ -1,10 +1,14 @@
-"""A process that starts runs, kills them and starts them again: `python -m tests.experiment.killed_runs PLAN.json`.
+"""A process that starts runs, kills them and starts them again: `python -m
+tests.experiment.killed_runs PLAN.json`.
 
-It imports everything once and forks, so that a run that is killed costs no new start of Python. What the child does is what the command line (or
-`python -m studies.launch.job`) does. The plan is a list of entries: commands, or the file of a job; the folder of its runs; a file for its output; and the
-moments at which it is killed, each an event, how often it has to come in that process, and a delay in seconds: without one the process kills itself
-there and then (in a write, with half of the file written), with one it is killed from outside that much later. A file can be damaged after that. After
-the last moment the run is started once more and has to end by itself, unless the entry has `ends: false`.
+It imports everything once and forks, so that a run that is killed costs no new start of Python.
+What the child does is what the command line (or `python -m studies.launch.job`) does. The plan is a
+list of entries: commands, or the file of a job; the folder of its runs; a file for its output; and
+the moments at which it is killed, each an event, how often it has to come in that process, and a
+delay in seconds: without one the process kills itself there and then (in a write, with half of the
+file written), with one it is killed from outside that much later. A file can be damaged after that.
+After the last moment the run is started once more and has to end by itself, unless the entry has
+`ends: false`.
 """
 
 import hashlib
@@ -36,11 +40,15 @@ PHASES = ("start", "training", "validation", "checkpoint", "epoch end", "results
 
 
 class Moment(NamedTuple):
-    event: str  # one of PHASES, or "fsync NAME", "replace NAME" (before it) and "replaced NAME" (after it) of a file
+    # one of PHASES, or "fsync NAME", "replace NAME" (before it) and "replaced NAME" (after it) of a
+    # file
+    event: str
     count: int
     delay: float | None = None
     damage: tuple[str, str, float] | None = (
-        None  # afterwards: a file's name, whether to "cut" it or to "flip" a bit, and at which share of its length
+        # afterwards: a file's name, whether to "cut" it or to "flip" a bit, and at which share of
+        # its length
+        None
     )
 
 
@@ -55,13 +63,16 @@ def damage(folder: Path, name: str, how: str, share: float) -> None:
 
 
 class Watch:
-    """In the child: notes what the run is at, where the parent can read it, and kills or asks to be killed at the moment that was chosen."""
+    """In the child: notes what the run is at, where the parent can read it, and kills or asks to be
+    killed at the moment that was chosen.
+    """
 
     def __init__(self, moment: Moment | None):
+        # whether to be killed, and the number of the phase
         self.moment, self.shared = (
             moment,
             mmap.mmap(-1, 2),
-        )  # whether to be killed, and the number of the phase
+        )
         self.seen, self.left = 0, FURTHER
 
     @property
@@ -137,7 +148,9 @@ def digest(value: Any) -> bytes:
 
 
 def do_pack(job: Path) -> None:
-    """A pack that saves its state after every epoch, and notes its digest in STATES beside it: a pack leaves no optimizer state behind."""
+    """A pack that saves its state after every epoch, and notes its digest in STATES beside it: a
+    pack leaves no optimizer state behind.
+    """
     studies.launch.pack_job.SAVE_EVERY = 0.0
     fit = PackedClassifier.fit
 
@@ -175,7 +188,10 @@ def start(entry: dict[str, Any], watch: Watch) -> int:
 
 
 def run(entry: dict[str, Any]) -> list[str]:
-    """Do an entry to its end; returns the phases in which it was killed. One that ended before its moment came is "ended"."""
+    """Do an entry to its end; returns the phases in which it was killed.
+
+    One that ended before its moment came is "ended".
+    """
     phases = []
     for moment in [
         *(Moment(*moment) for moment in entry["moments"]),

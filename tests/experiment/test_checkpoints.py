@@ -1,4 +1,6 @@
-"""Checkpoints on disk: written all or nothing, and whatever is not whole is recognised, said and replaced by the one before it."""
+"""Checkpoints on disk: written all or nothing, and whatever is not whole is recognised, said and
+replaced by the one before it.
+"""
 
 from pathlib import Path
 
@@ -31,7 +33,9 @@ def content(epoch: int) -> dict:
 
 
 def two_epochs(run: Path) -> Path:
-    """A run's folder after two epochs of which the first was the best; returns its last checkpoint."""
+    """A run's folder after two epochs of which the first was the best; returns its last
+    checkpoint.
+    """
     last = last_checkpoint(run)
     write_checkpoint(best_checkpoint(run), content(0), keep=False)
     for epoch in (0, 1):
@@ -98,7 +102,9 @@ def test_no_length_but_the_whole_is_taken_for_a_checkpoint(tmp_path: Path):
 
 
 def test_a_flipped_bit_is_recognised_or_changes_nothing(tmp_path: Path):
-    """Dates and padding of the file's format are not covered by its checksums, and are not read either."""
+    """Dates and padding of the file's format are not covered by its checksums, and are not read
+    either.
+    """
     path, rng, recognised = tmp_path / "some.ckpt", np.random.default_rng(0), 0
     write_checkpoint(path, content(3), keep=False)
     whole = path.read_bytes()
@@ -125,7 +131,8 @@ def test_where_none_is_whole_the_run_starts_from_the_beginning(
     assert checkpoint_to_continue(tmp_path) is None
     assert (
         capsys.readouterr().err
-        == f"{last} and {before(last)} cannot be read (cut short or altered); starting from the beginning.\n"
+        == f"{last} and {before(last)} cannot be read (cut short or altered); starting from the "
+        "beginning.\n"
     )
 
 
@@ -133,7 +140,9 @@ def test_where_none_is_whole_the_run_starts_from_the_beginning(
 def test_without_its_best_weights_a_run_cannot_be_continued(
     best: bytes | None, tmp_path: Path, capsys: pytest.CaptureFixture
 ):
-    """The best of the epochs that are done is in no other file, so the rest of the run would end with another best."""
+    """The best of the epochs that are done is in no other file, so the rest of the run would end
+    with another best.
+    """
     two_epochs(tmp_path)
     best_checkpoint(tmp_path).unlink() if best is None else best_checkpoint(tmp_path).write_bytes(
         best
@@ -143,9 +152,8 @@ def test_without_its_best_weights_a_run_cannot_be_continued(
         "best.ckpt cannot be read (absent, cut short or altered); starting from the beginning."
         in capsys.readouterr().err
     )
-    write_checkpoint(
-        best_checkpoint(tmp_path), content(0), keep=False
-    )  # killed before the first checkpoint of the new start
+    # killed before the first checkpoint of the new start
+    write_checkpoint(best_checkpoint(tmp_path), content(0), keep=False)
     assert checkpoint_to_continue(tmp_path) is None
 
 
@@ -170,9 +178,8 @@ def test_a_run_whose_folder_was_moved_remembers_its_best_score(tmp_path: Path):
     there.rename(here)
     loaded = CheckpointFiles().load_checkpoint(here / "last.ckpt", weights_only=True)
     again = ModelCheckpoint(dirpath=here, filename="best", monitor="val/loss")
-    again.load_state_dict(
-        loaded["callbacks"][again.state_key]
-    )  # would warn, and forget, if it saw another folder
+    # would warn, and forget, if it saw another folder
+    again.load_state_dict(loaded["callbacks"][again.state_key])
     assert again.best_k_models == {str(here / "best.ckpt"): torch.tensor(0.5)}
     assert (again.best_model_score, again.best_model_path) == (
         torch.tensor(0.5),

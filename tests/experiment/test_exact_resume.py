@@ -1,4 +1,6 @@
-"""Killed with SIGKILL and started again with the same command, runs end with the same bits: weights, optimizer, metrics, histories, records."""
+"""Killed with SIGKILL and started again with the same command, runs end with the same bits:
+weights, optimizer, metrics, histories, records.
+"""
 
 import json
 import random
@@ -107,16 +109,17 @@ def carry_out(folder: Path, *entries: Entry) -> list[list[str]]:
     """Start and kill; returns the phases in which each entry was hit."""
     (folder / "plan.json").write_text(json.dumps(entries))
     command = [sys.executable, "-m", "tests.experiment.killed_runs", str(folder / "plan.json")]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True
-    )  # it gives each run ten minutes
+    # it gives each run ten minutes
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     print(done.stdout)
     return [json.loads(line)["killed in"] for line in done.stdout.splitlines()]
 
 
 def assert_same_end(whole: Path, killed: Path) -> None:
-    """Every file that a run leaves behind, but for TensorBoard's, where what is done twice is written twice, and figures of the last validation."""
+    """Every file that a run leaves behind, but for TensorBoard's, where what is done twice is
+    written twice, and figures of the last validation.
+    """
     runs = sorted(path.parent for path in whole.glob("*/history.json"))
     assert runs
     for run in runs:
@@ -145,7 +148,9 @@ def file_names(run: Path) -> set[Path]:
 
 
 def content(run: Path, name: str) -> Any:
-    """Of a checkpoint, without its place and without what Lightning counts for itself alone: how often it asked schedules to step, the score of the last save."""
+    """Of a checkpoint, without its place and without what Lightning counts for itself alone: how
+    often it asked schedules to step, the score of the last save.
+    """
     checkpoint = torch.load(run / "checkpoints" / name, weights_only=True)
     checkpoint.get("loops", {}).get("fit_loop", {}).pop("epoch_loop.scheduler_progress", None)
     for state in checkpoint.get("callbacks", {}).values():
@@ -178,7 +183,9 @@ def differences(mine: Any, theirs: Any, name: str = "") -> list[str]:
 
 
 def epochs_of(states: Path) -> dict[str, set[str]]:
-    """Of each epoch, the digests of a pack's whole state (weights, moments, schedules, histories) as often as it was done."""
+    """Of each epoch, the digests of a pack's whole state (weights, moments, schedules, histories)
+    as often as it was done.
+    """
     result: dict[str, set[str]] = {}
     for line in states.read_text().splitlines():
         epoch, digest = line.split()
@@ -187,18 +194,21 @@ def epochs_of(states: Path) -> dict[str, set[str]]:
 
 
 def test_killed_at_each_kind_of_moment_it_ends_with_the_same_bits(tmp_path: Path):
-    """Alone and in a pack: in mid-epoch, in validation, with half a checkpoint written, between two files that belong together, and with a damaged file."""
+    """Alone and in a pack: in mid-epoch, in validation, with half a checkpoint written, between two
+    files that belong together, and with a damaged file.
+    """
     moments = [
         ("training", 3),
         ("replaced best.ckpt", 1),  # there is no last.ckpt yet
         ("fsync last.ckpt", 2, None, ("last.ckpt", "cut", 0.7)),  # nor one before it
         ("replace last.ckpt", 2),  # the one before it was just moved to last-before.ckpt
+        # which is before the epoch's checkpoints
         (
             "replaced history.json",
             2,
             None,
             ("last.ckpt", "flip", 0.5),
-        ),  # which is before the epoch's checkpoints
+        ),
     ]
     of_pack = [
         ("training", 25),
@@ -221,9 +231,8 @@ def test_killed_at_each_kind_of_moment_it_ends_with_the_same_bits(tmp_path: Path
     phases = carry_out(
         tmp_path,
         alone(whole, "StochasticLabelSampling", [], ("fit",), **length),
-        alone(
-            killed, "StochasticLabelSampling", moments, ("fit", "fit"), **length
-        ),  # the second time there is nothing left to train
+        # the second time there is nothing left to train
+        alone(killed, "StochasticLabelSampling", moments, ("fit", "fit"), **length),
         packed(whole_pack, [], seeds=(0,), probes=False, **length),
         packed(killed_pack, of_pack, seeds=(0,), probes=False, **length),
     )
@@ -246,7 +255,9 @@ def test_killed_at_each_kind_of_moment_it_ends_with_the_same_bits(tmp_path: Path
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [0])
 def test_killed_at_twenty_random_moments_it_ends_with_the_same_bits(seed: int, tmp_path: Path):
-    """Each delivery alone, and all of them in a pack, killed twenty times each from outside, now and then with a checkpoint damaged as well."""
+    """Each delivery alone, and all of them in a pack, killed twenty times each from outside, now
+    and then with a checkpoint damaged as well.
+    """
     chance = random.Random(seed)
     length = {"epochs": 200, "patience": 12}
     entries = []
@@ -272,7 +283,8 @@ def test_killed_at_twenty_random_moments_it_ends_with_the_same_bits(seed: int, t
     assert whole == killed
     hits = Counter(phase for hit in phases for phase in hit)
     print(
-        f"seed {seed}: killed in {dict(hits)}; {sum(len(done) for done in killed.values())} epochs of the pack"
+        f"seed {seed}: killed in {dict(hits)}; {sum(len(done) for done in killed.values())} "
+        "epochs of the pack"
     )
     assert {"training", "validation", "checkpoint"} <= hits.keys()
 
@@ -303,7 +315,9 @@ def random_moment(chance: random.Random, file: str) -> tuple:
 
 @pytest.mark.long
 def test_killed_under_other_rhythms_it_ends_with_the_same_bits(tmp_path: Path):
-    """Where validation does not come once at the end of each epoch, or an epoch is cut off by the last step."""
+    """Where validation does not come once at the end of each epoch, or an epoch is cut off by the
+    last step.
+    """
     cosine = ["--model.scheduler", "CosineToEnd"]
     rhythms = {
         "every second epoch": ["--trainer.check_val_every_n_epoch", "2", *cosine],

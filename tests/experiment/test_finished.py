@@ -1,4 +1,6 @@
-"""Finished means finished: a training that was cut, a test that left items out and a model of other data never become a result."""
+"""Finished means finished: a training that was cut, a test that left items out and a model of other
+data never become a result.
+"""
 
 import json
 import os
@@ -62,7 +64,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, checks: int) -> list[str]:
-    """Options of a run whose time is over when it has looked at the clock so often: six times an epoch."""
+    """Options of a run whose time is over when it has looked at the clock so often: six times an
+    epoch.
+    """
     looks = iter(range(checks))
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -101,8 +105,8 @@ def test_what_max_time_has_cut_is_not_finished_and_continues_to_the_same_bits(
     code, message = run(capsys, "test", words)
     assert code == 2
     assert (
-        "is not trained to its end (epoch 1 of 3); the same fit continues it; to look at it all the same, add --preview true."
-        in message
+        "is not trained to its end (epoch 1 of 3); the same fit continues it; to look at it all "
+        "the same, add --preview true." in message
     )
     assert run(capsys, "predict", words)[0] == 2
     code, message = run(capsys, "test", [*words, "--preview", "true"])
@@ -114,9 +118,8 @@ def test_what_max_time_has_cut_is_not_finished_and_continues_to_the_same_bits(
     assert json.loads((run_dir / "preview/preview.json").read_text())["training"] is None
     assert not (run_dir / "results.json").exists()
     assert steps_left(resolve(QUICK), run_dir) == ["fit", "test"]
-    cut(
-        tmp_path, monkeypatch, checks=9
-    )  # every command has the whole time, so that the second comes further than the first
+    # every command has the whole time, so that the second comes further than the first
+    cut(tmp_path, monkeypatch, checks=9)
     assert torch.load(last_checkpoint(run_dir), weights_only=True)["epoch"] == 1
     main(["fit", *words])
     main(["test", *words])
@@ -212,7 +215,9 @@ def test_a_model_that_is_gone_is_trained_again_and_leaves_no_stale_result(
 
 
 def as_earlier_version(run_dir: Path, words: list[str]) -> Path:
-    """The run as the version before left it: under another name, without records of its end and its data."""
+    """The run as the version before left it: under another name, without records of its end and its
+    data.
+    """
     results = json.loads((run_dir / "results.json").read_text())
     for new in ("training", "scored_items", "probes"):
         del results[new]
@@ -335,7 +340,9 @@ def fork(words: list[str]) -> processes.Process:
 
 
 def wait_until(process: subprocess.Popen | processes.Process, there) -> None:
-    """Until something is there; a process that ends before it is a failure, and so are ten minutes."""
+    """Until something is there; a process that ends before it is a failure, and so are ten
+    minutes.
+    """
     end = time.monotonic() + 600
     while not there():
         assert process.poll() is None, process.communicate()[0]

@@ -1,4 +1,6 @@
-"""Ways to a number that would not mean what it says: another run's checkpoint, a clock, a look at what is unfinished, a folder that only others may write."""
+"""Ways to a number that would not mean what it says: another run's checkpoint, a clock, a look at
+what is unfinished, a folder that only others may write.
+"""
 
 import json
 import os
@@ -37,9 +39,8 @@ def test_fit_continues_no_other_run(tmp_path: Path, capsys):
     assert f"{last_checkpoint(other)} is of another run" in message
     assert [path.name for path in tmp_path.iterdir()] == [other.name]
     (other / "training.json").unlink()
-    assert (
-        run(capsys, "fit", options(tmp_path, "--ckpt_path", str(last_checkpoint(other))))[0] == 0
-    )  # its own
+    # its own
+    assert run(capsys, "fit", options(tmp_path, "--ckpt_path", str(last_checkpoint(other))))[0] == 0
 
 
 @pytest.mark.parametrize("command", ["test", "predict"])

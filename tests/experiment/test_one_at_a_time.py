@@ -1,4 +1,6 @@
-"""Two commands on one run at once, as from two terminals: one trains it, the other says who does, waits, and finds it done."""
+"""Two commands on one run at once, as from two terminals: one trains it, the other says who does,
+waits, and finds it done.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""Names that last: an option that is added leaves every name as it is, and a default cannot change without changing them."""
+"""Names that last: an option that is added leaves every name as it is, and a default cannot change
+without changing them.
+"""
 
 import json
 from dataclasses import dataclass
@@ -36,7 +38,9 @@ def live() -> dict:
 
 
 def test_no_default_has_changed_without_a_new_schema_number(live: dict):
-    """Raise SCHEMA in experiment/option_defaults.py and write its file, if this fails; the docstring there says how."""
+    """Raise SCHEMA in experiment/option_defaults.py and write its file, if this fails; the
+    docstring there says how.
+    """
     assert changed_defaults(snapshot(), live) == []
 
 

@@ -1,4 +1,6 @@
-"""A study takes no exit code for a result: what is missing is made up for, and what cannot be had is said apart."""
+"""A study takes no exit code for a result: what is missing is made up for, and what cannot be had
+is said apart.
+"""
 
 import json
 import subprocess
@@ -33,7 +35,9 @@ def study_run(study: Path, capsys: pytest.CaptureFixture) -> tuple[int, str]:
 def test_a_last_step_that_is_missing_is_made_up_for_without_training_again(
     tmp_path: Path, capsys, options: dict
 ):
-    """Predictions that were deleted or not asked for, and a probe that was added later: of packed members and of a run alone."""
+    """Predictions that were deleted or not asked for, and a probe that was added later: of packed
+    members and of a run alone.
+    """
     for folder in (tmp_path,):
         grids = {"main": {"seed_everything": [0, 1]}}
         study = write_study(folder, grids=grids, options={"trainer.max_epochs": 2, **options})
@@ -84,12 +88,18 @@ def test_a_study_without_all_its_runs_says_so_and_exits_non_zero(tmp_path: Path,
 
 
 def test_a_second_command_on_a_run_is_told_who_has_it(tmp_path: Path, capsys, monkeypatch):
-    """It waits; of several processes that would wait for each other in vain, the first says so and ends."""
+    """It waits; of several processes that would wait for each other in vain, the first says so and
+    ends.
+    """
     from tests.experiment.test_finished import options
 
     words = options(tmp_path)
     run_dir = main(["fit", *words]).run_dir
-    script = f"import sys, time; from pathlib import Path; from core.folder_lock import folder_lock\nwith folder_lock(Path({str(run_dir)!r}), 'trains this run'):\n    print('held', flush=True); sys.stdin.readline()"
+    script = (
+        "import sys, time; from pathlib import Path; from core.folder_lock import "
+        f"folder_lock\nwith folder_lock(Path({str(run_dir)!r}), 'trains this run'):\n    "
+        "print('held', flush=True); sys.stdin.readline()"
+    )
     holder = subprocess.Popen(
         [sys.executable, "-c", script],
         cwd=Path(__file__).parents[2],

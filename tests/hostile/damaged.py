@@ -1,4 +1,6 @@
-"""Damaged copies of every format through its reader: the cases that tests run, and by `python -m tests.hostile.damaged` a table of how they ended."""
+"""Damaged copies of every format through its reader: the cases that tests run, and by `python -m
+tests.hostile.damaged` a table of how they ended.
+"""
 
 import sys
 import warnings
@@ -10,10 +12,11 @@ from tests.hostile.mutations import mutated
 from tests.hostile.outcomes import Hang, Outcome, outcome
 from tests.hostile.readers import READERS, Reader
 
+# cases of a reader in the default suite; `long` tests and the table take ten times as many
 FAST, SLOW = (
     100,
     30,
-)  # cases of a reader in the default suite; `long` tests and the table take ten times as many
+)
 TIMES = 10
 
 
@@ -22,7 +25,9 @@ def cases_of(reader: Reader, times: int = 1) -> int:
 
 
 def try_damaged(reader: Reader, folder: Path, seed: int, cases: int) -> Counter[Outcome]:
-    """How the reader ended on so many damaged files; raises for the first case that ended in any other way, with what brings it back."""
+    """How the reader ended on so many damaged files; raises for the first case that ended in any
+    other way, with what brings it back.
+    """
     path, content = folder / reader.file, reader.content()
     path.parent.mkdir(parents=True, exist_ok=True)
     names = (path.name,) if reader.names_file else ()
@@ -38,7 +43,8 @@ def try_damaged(reader: Reader, folder: Path, seed: int, cases: int) -> Counter[
             ends[outcome(lambda: reader.read(path), *names)] += 1
         except (Exception, Hang) as error:
             raise AssertionError(
-                f"{reader.format}, mutated(content, seed={seed}, {number=}), which is {damage}: {error!r}"
+                f"{reader.format}, mutated(content, seed={seed}, {number=}), which is {damage}: "
+                f"{error!r}"
             ) from error
     return ends
 
@@ -53,7 +59,8 @@ def main(times: int) -> None:
                 reader, Path(folder) / str(place), seed=1, cases=cases_of(reader, times)
             )
             print(
-                f"| {reader.format} | {ends.total():,} | {ends['sentence']:,} | {ends['result']:,} |",
+                f"| {reader.format} | {ends.total():,} | {ends['sentence']:,} | "
+                f"{ends['result']:,} |",
                 flush=True,
             )
             total += ends
@@ -61,8 +68,9 @@ def main(times: int) -> None:
 
 
 if __name__ == "__main__":
+    # Lightning looks at what is left of the command line
     times, sys.argv = (
         int(sys.argv[1]) if len(sys.argv) > 1 else TIMES,
         sys.argv[:1],
-    )  # Lightning looks at what is left of the command line
+    )
     main(times)

@@ -1,4 +1,6 @@
-"""Files of somebody else's runs that are whole and yet not what they seem: other types, numbers beyond all measure, words that a browser or a terminal obeys."""
+"""Files of somebody else's runs that are whole and yet not what they seem: other types, numbers
+beyond all measure, words that a browser or a terminal obeys.
+"""
 
 import io
 import json

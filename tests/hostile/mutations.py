@@ -1,4 +1,6 @@
-"""Damaged copies of a file, each a function of (seed, number): the same case comes back by its number alone."""
+"""Damaged copies of a file, each a function of (seed, number): the same case comes back by its
+number alone.
+"""
 
 from collections.abc import Callable
 
@@ -76,7 +78,9 @@ BROKEN_TEXT = (b"\xff\xfe", b"\xc3", b"\xed\xa0\x80")  # none of them is UTF-8
 
 
 def mutated(content: bytes, seed: int, number: int) -> tuple[str, bytes]:
-    """What was done to the content, in a word, and what came of it. The first few numbers are the plainest damages; later ones combine several.
+    """What was done to the content, in a word, and what came of it.
+
+    The first few numbers are the plainest damages; later ones combine several.
 
     >>> mutated(b"votes", seed=0, number=0), mutated(b"votes", seed=0, number=2)
     (('empty', b''), ('doubled', b'votesvotes'))

@@ -1,4 +1,6 @@
-"""The only two ways in which reading a hostile file may end: a result, or an InputError of one sentence that names the file."""
+"""The only two ways in which reading a hostile file may end: a result, or an InputError of one
+sentence that names the file.
+"""
 
 import resource
 import signal
@@ -21,7 +23,11 @@ class Hang(BaseException):
 
 
 def outcome(read: Callable[[], Any], *names: str) -> Outcome:
-    """How a reader ends. Anything but a result or a sentence that has one of the names in it is raised, for the test to fail with."""
+    """How a reader ends.
+
+    Anything but a result or a sentence that has one of the names in it is raised, for the test to
+    fail with.
+    """
     try:
         with limits():
             read()
@@ -43,7 +49,9 @@ def check_sentence(text: str, *names: str) -> None:
 def limits(
     seconds: float = SECONDS, memory: int = MEMORY, waiting: float = HANGS
 ) -> Iterator[None]:
-    """Within a time, by a core and by the clock, and with so much more memory: what would hang raises Hang, what would take all memory a MemoryError."""
+    """Within a time, by a core and by the clock, and with so much more memory: what would hang
+    raises Hang, what would take all memory a MemoryError.
+    """
 
     def stop(number: int, frame: Any) -> None:
         raise Hang(f"no end after {seconds:g} s of a core or {waiting:g} s by the clock")

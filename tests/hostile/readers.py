@@ -1,4 +1,6 @@
-"""Every reader of files from outside, each with a small valid file of its format: a new reader is one more line in `READERS`."""
+"""Every reader of files from outside, each with a small valid file of its format: a new reader is
+one more line in `READERS`.
+"""
 
 import gzip
 import io
@@ -283,7 +285,7 @@ selections:
   best: {{from: main, for_each: [data.delivery], then: {{seed_everything: [3, 4]}}}}
 paired: [seed_everything]
 report: {{comment: *title}}
-""".encode()
+""".encode()  # noqa: E501
 
 
 def read_study(path: Path) -> Any:

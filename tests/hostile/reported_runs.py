@@ -1,4 +1,6 @@
-"""Finished runs of a small study, made up file by file, and a report for every kind of file that it reads."""
+"""Finished runs of a small study, made up file by file, and a report for every kind of file that it
+reads.
+"""
 
 import json
 from dataclasses import asdict

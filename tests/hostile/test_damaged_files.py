@@ -1,4 +1,6 @@
-"""Files of every format, damaged in every way that a seed gives: each ends in a result or in one sentence, soon and in little memory."""
+"""Files of every format, damaged in every way that a seed gives: each ends in a result or in one
+sentence, soon and in little memory.
+"""
 
 import time
 from pathlib import Path

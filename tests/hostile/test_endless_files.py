@@ -1,4 +1,6 @@
-"""Files without end in the place of small ones: devices, pipes, gigabytes, and studies that extend each other for ever."""
+"""Files without end in the place of small ones: devices, pipes, gigabytes, and studies that extend
+each other for ever.
+"""
 
 import os
 from collections.abc import Callable
@@ -62,7 +64,9 @@ def test_a_study_or_a_config_is_a_file_of_a_bounded_size(kind: str, tmp_path: Pa
 
 @BY_KIND
 def test_so_is_any_option_that_names_a_file(kind: str, tmp_path: Path):
-    """The parser would read it as a config, on the command line and within a config, and look for it beside that."""
+    """The parser would read it as a config, on the command line and within a config, and look for
+    it beside that.
+    """
     path = ENDLESS[kind](tmp_path / "some.yaml")
     for option in ("--trainer", "--model", "--data", "--model.network", "--trainer.callbacks"):
         for words in ([option, str(path)], [f"{option}={path}"]):
@@ -117,9 +121,8 @@ def test_results_of_a_run_that_are_no_file(kind: str, tmp_path: Path):
     assert outcome(lambda: ended.append(has_ended(tmp_path))) == "result"
     assert ended == [False]
     ENDLESS[kind](tmp_path / "history.json")
-    ends = (
-        "sentence" if (tmp_path / "history.json").exists() else "result"
-    )  # as for a run that was not trained here
+    # as for a run that was not trained here
+    ends = "sentence" if (tmp_path / "history.json").exists() else "result"
     assert outcome(lambda: read_history(tmp_path), "history.json") == ends
 
 

@@ -1,4 +1,6 @@
-"""Nothing that comes from outside is ever run: not from checkpoints, archives, models or datasets."""
+"""Nothing that comes from outside is ever run: not from checkpoints, archives, models or
+datasets.
+"""
 
 import io
 import json
@@ -40,7 +42,8 @@ def test_the_code_has_no_way_of_running_what_it_reads():
     for path in [*SOURCES, ROOT / "cli.py"]:
         text = path.read_text()
         assert not re.search(
-            r"import pickle|pickle\.load|joblib|allow_pickle=True|trust_remote_code=True|extractall|(?<![.\w])(eval|exec)\(|yaml\.unsafe",
+            r"import "
+            r"pickle|pickle\.load|joblib|allow_pickle=True|trust_remote_code=True|extractall|(?<![.\w])(eval|exec)\(|yaml\.unsafe",
             text,
         ), path
         assert len(re.findall(r"torch\.load\(", text)) == len(
@@ -111,12 +114,13 @@ def test_the_command_line_refuses_them_in_one_line(tmp_path: Path, capsys: pytes
     good = torch.load(io.BytesIO(checkpoint()), weights_only=True)
     weights = as_file(good, tmp_path / "weights.ckpt")
     code = as_file({**good, "more": Touch(tmp_path / "made")}, tmp_path / "code.ckpt")
+    # weights alone; of another network; code
     cases = [
         ("fit", weights),
         ("test", weights),
         ("fit", code),
         ("predict", code),
-    ]  # weights alone; of another network; code
+    ]
     for command, path in cases:
         with pytest.raises(SystemExit) as end:
             main(
@@ -210,9 +214,10 @@ def test_no_dataset_of_the_hub_is_trusted_to_run_code(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         datasets, "load_dataset", lambda name, **options: asked.append(options) or table
     )
+    # and nothing was fetched
     assert read_hub_table("some/one", ["a"]) == {
         "a": [{"bytes": None, "path": "http://127.0.0.1:9/x.png"}]
-    }  # and nothing was fetched
+    }
     assert asked == [{}]
 
 

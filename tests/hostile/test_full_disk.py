@@ -1,4 +1,6 @@
-"""A disk that is full, or that may only be read: one sentence that names the file, nothing half-written, and the same command goes on when there is room."""
+"""A disk that is full, or that may only be read: one sentence that names the file, nothing
+half-written, and the same command goes on when there is room.
+"""
 
 import errno
 import os
@@ -54,9 +56,8 @@ def test_so_is_a_disk_that_may_only_be_read(number: int):
         str(mistake_behind(raised(error, InputError("runs/a is not ours."))))
         == "runs/a is not ours."
     )
-    assert (
-        mistake_behind(OSError(number, os.strerror(number))) is None
-    )  # of no file: a port, for one
+    # of no file: a port, for one
+    assert mistake_behind(OSError(number, os.strerror(number))) is None
 
 
 def test_libraries_that_speak_in_words_alone():
@@ -86,7 +87,9 @@ def test_a_thread_that_only_repeats_it_says_nothing(capsys: pytest.CaptureFixtur
 
 @contextmanager
 def files_of(most: int) -> Iterator[None]:
-    """No file may have more bytes than this, which is told like a disk that is full, and needs no disk of its own."""
+    """No file may have more bytes than this, which is told like a disk that is full, and needs no
+    disk of its own.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
     try:
@@ -109,9 +112,8 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return torch.load(path, weights_only=True)["state_dict"]
 
 
-REPEATED = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnhandledThreadExceptionWarning"
-)  # by the thread that TensorBoard writes in
+# by the thread that TensorBoard writes in
+REPEATED = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
 
 @REPEATED
@@ -198,7 +200,9 @@ def run(place: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, torch.Tensor], int]:
-    """The weights of a run that nothing stopped, and the bytes that its files take on a disk, in pages, without pictures and TensorBoard's log of them."""
+    """The weights of a run that nothing stopped, and the bytes that its files take on a disk, in
+    pages, without pictures and TensorBoard's log of them.
+    """
     folder = tmp_path_factory.mktemp("whole")
     assert run(folder).returncode == 0
     sizes = [
@@ -217,12 +221,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, torch.Ten
 def test_a_disk_that_is_really_full(
     share: float, whole: tuple[dict[str, torch.Tensor], int], tmp_path: Path
 ):
-    """A disk with room for so much of a run ends it at its first file, or at its first, second or third checkpoint; pictures that find no room do not."""
+    """A disk with room for so much of a run ends it at its first file, or at its first, second or
+    third checkpoint; pictures that find no room do not.
+    """
     disk, (there, needed) = tmp_path / "disk", whole
     with small_disk(disk, f"{max(1, int(share * needed) // 4096) * 4}k"):
         full = run(disk / "runs")
         lines = full.stderr.strip().splitlines()
-        # TensorBoard writes in a thread of its own, so whether its log of pictures still finds out is a matter of moments
+        # TensorBoard writes in a thread of its own, so whether its log of pictures still finds out
+        # is a matter of moments
         assert (full.returncode, len(lines)) in ([(2, 1)] if share < 1 else [(2, 1), (0, 0)]), (
             full.stderr
         )

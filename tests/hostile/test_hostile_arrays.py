@@ -1,4 +1,6 @@
-"""Arrays and pictures made to deceive: sizes that are not there, objects instead of numbers, bombs, programs in the place of images."""
+"""Arrays and pictures made to deceive: sizes that are not there, objects instead of numbers, bombs,
+programs in the place of images.
+"""
 
 import gzip
 import io
@@ -226,9 +228,8 @@ def test_pictures_in_a_table_are_their_bytes_alone(image: dict, tmp_path: Path):
     images = [*table["images"].to_pylist()[:-1], image]
     column = pa.array(images, pa.struct({"bytes": pa.binary(), "path": pa.string()}))
     table = table.set_column(table.column_names.index("images"), "images", column)
-    pq.write_table(
-        table, path
-    )  # with the metadata by which the datasets library would know a column of pictures
+    # with the metadata by which the datasets library would know a column of pictures
+    pq.write_table(table, path)
     assert "row 3" in refused(lambda: read_soft_digits(str(path)), "soft.parquet")
 
 

@@ -1,4 +1,6 @@
-"""Columns of the user's own tables in every type that Arrow has: read as what they hold, or refused in one sentence."""
+"""Columns of the user's own tables in every type that Arrow has: read as what they hold, or refused
+in one sentence.
+"""
 
 from functools import partial
 from pathlib import Path
@@ -131,12 +133,12 @@ def values_of_every_type(rows: int) -> dict[str, pa.Array]:
         "lists of texts": pa.array([["a", "b"]] * rows, pa.list_view(pa.string_view())),
         "lists of lists": pa.array([[[1.0]]] * rows),
         "empty lists": pa.array([[]] * rows, pa.list_view(pa.float32())),
-        "uneven lists": pa.array([[1.0] * (n % 3) for n in range(rows)], pa.list_view(pa.float32())),
+        "uneven lists": pa.array([[1.0] * (n % 3) for n in range(rows)], pa.list_view(pa.float32())),  # noqa: E501
         "lists with gaps": pa.array([[1.0, None]] * rows, pa.list_view(pa.float32())),
         "lists of infinities": pa.array([[1.0, float("inf")]] * rows, pa.list_view(pa.float64())),
         "JSON": pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}"] * rows)),
-        "UUIDs": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes([200] * 16)] * rows, pa.binary(16))),
-        "another library's": pa.ExtensionArray.from_storage(pa.opaque(pa.string_view(), "t", "v"), words.cast(pa.string_view())),
+        "UUIDs": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes([200] * 16)] * rows, pa.binary(16))),  # noqa: E501
+        "another library's": pa.ExtensionArray.from_storage(pa.opaque(pa.string_view(), "t", "v"), words.cast(pa.string_view())),  # noqa: E501
     }  # fmt: skip
     return every
 

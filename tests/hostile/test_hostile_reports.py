@@ -1,4 +1,6 @@
-"""`study report` on somebody else's runs, whose files are whole and made to deceive: a report or one sentence, and never a word that a browser obeys."""
+"""`study report` on somebody else's runs, whose files are whole and made to deceive: a report or
+one sentence, and never a word that a browser obeys.
+"""
 
 import shutil
 from pathlib import Path
@@ -41,7 +43,9 @@ def folder(whole: Path, tmp_path: Path) -> Path:
 
 
 def read(folder: Path, file: str, content: bytes) -> Outcome:
-    """How its reader ends on a file; results that are not to be trusted are none, which is a sentence of the report."""
+    """How its reader ends on a file; results that are not to be trusted are none, which is a
+    sentence of the report.
+    """
     path = place_of(folder, file)
     path.write_bytes(content)
     result: list = []

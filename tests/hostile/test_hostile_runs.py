@@ -1,4 +1,6 @@
-"""What a run's folder says of its training and its data, made to deceive: such a run is not finished, or is refused in one sentence."""
+"""What a run's folder says of its training and its data, made to deceive: such a run is not
+finished, or is refused in one sentence.
+"""
 
 import json
 from pathlib import Path
@@ -64,11 +66,12 @@ def test_evidence_of_a_run_of_an_earlier_version(tmp_path: Path):
     write_earlier(tmp_path)
     assert read_training(tmp_path) is not None
     (callback,) = TRAINER["callbacks"]
+    # YAML holds no half letters
     values = [
         value
         for kind, value in ANYTHING.items()
         if "half" not in kind and kind != "a command to a terminal"
-    ]  # YAML holds no half letters
+    ]
     trainers = [
         {**TRAINER, key: value} for key in (*TRAINER, "max_steps", "max_time") for value in values
     ]

@@ -1,4 +1,6 @@
-"""Text made to deceive: YAML that runs, explodes or repeats itself, grids without end, tables that are not what their names say."""
+"""Text made to deceive: YAML that runs, explodes or repeats itself, grids without end, tables that
+are not what their names say.
+"""
 
 import json
 from pathlib import Path
@@ -152,13 +154,13 @@ def test_a_study_that_nobody_can_mean(changes: dict[str, Any], message: str, tmp
         assert message in refused(lambda: Study.load(path).runs(), "study.yaml")
 
 
-@pytest.mark.parametrize("entry", [3, "main", [], {"from": ["main"]}, {"from": "main", "for_each": [["a"]], "then": {"a": 1}}, {"from": "main", "for_each": [], "then": {f"f{n}": {f"l{k}": {} for k in range(10)} for n in range(9)}}])  # fmt: skip
+@pytest.mark.parametrize("entry", [3, "main", [], {"from": ["main"]}, {"from": "main", "for_each": [["a"]], "then": {"a": 1}}, {"from": "main", "for_each": [], "then": {f"f{n}": {f"l{k}": {} for k in range(10)} for n in range(9)}}])  # fmt: skip  # noqa: E501
 def test_a_selection_that_nobody_can_mean(entry: Any, tmp_path: Path):
     (tmp_path / "study.yaml").write_text(yaml.safe_dump({**GOOD, "selections": {"best": entry}}))
     refused(lambda: Study.load(tmp_path / "study.yaml"), "study.yaml")
 
 
-@pytest.mark.parametrize("report", [{"tables": 3}, {"tables": [3]}, {"tables": [{"name": "../up", "rows": "data.delivery", "columns": ["soft_nll"]}]}, {"figures": [{"name": "f", "kind": ["points"]}]}, {"claims": [{"id": 1}]}, {"datasets": {"a": 1}}, {"labels": 3}, {"more": 1}, {0: 1}, {"tables": [{"name": "t", "rows": ["a"], "columns": {"b": 1}}]}, {"tables": [{"name": "t", "rows": "data.delivery", "columns": ["soft_nll"], "where": {0: 1}}]}])  # fmt: skip
+@pytest.mark.parametrize("report", [{"tables": 3}, {"tables": [3]}, {"tables": [{"name": "../up", "rows": "data.delivery", "columns": ["soft_nll"]}]}, {"figures": [{"name": "f", "kind": ["points"]}]}, {"claims": [{"id": 1}]}, {"datasets": {"a": 1}}, {"labels": 3}, {"more": 1}, {0: 1}, {"tables": [{"name": "t", "rows": ["a"], "columns": {"b": 1}}]}, {"tables": [{"name": "t", "rows": "data.delivery", "columns": ["soft_nll"], "where": {0: 1}}]}])  # fmt: skip  # noqa: E501
 def test_a_report_that_nobody_can_mean(report: Any, tmp_path: Path):
     (tmp_path / "study.yaml").write_text(yaml.safe_dump({**GOOD, "report": report}))
     planned = Study.load(tmp_path / "study.yaml")
@@ -303,7 +305,7 @@ def test_json_lines_of_other_types(row: Any, tmp_path: Path):
     assert ended == ("result" if row == {"label_counter": {"e": True}} else "sentence")
 
 
-@pytest.mark.parametrize("content", ["[" * 100_000, '{"a": ' * 100_000, "9" * 5000, '{"metrics": {"a": "b"}}', '{"metrics": {"a": [1]}}', '{"metrics": 3}', "[]", "null", '{"reason": 3}', '[{"epoch": "x"}]', "[3]", '{"epoch": 1}', ""])  # fmt: skip
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"a": ' * 100_000, "9" * 5000, '{"metrics": {"a": "b"}}', '{"metrics": {"a": [1]}}', '{"metrics": 3}', "[]", "null", '{"reason": 3}', '[{"epoch": "x"}]', "[3]", '{"epoch": 1}', ""])  # fmt: skip  # noqa: E501
 def test_json_of_runs(content: str, tmp_path: Path):
     for name in ("results.json", "failed.json", "history.json"):
         (tmp_path / name).write_text(content)

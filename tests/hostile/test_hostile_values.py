@@ -1,4 +1,6 @@
-"""Properties that hold for any values at all: a table of votes is valid or refused, and what is made of a valid one keeps its promises."""
+"""Properties that hold for any values at all: a table of votes is valid or refused, and what is
+made of a valid one keeps its promises.
+"""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,8 +40,8 @@ FEW = settings(
     max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 ANY_DTYPE = st.one_of(
-    arrays.integer_dtypes(), arrays.unsigned_integer_dtypes(), arrays.floating_dtypes(), arrays.boolean_dtypes(), arrays.complex_number_dtypes(),
-    arrays.datetime64_dtypes(), arrays.unicode_string_dtypes(), arrays.byte_string_dtypes(), st.just(np.dtype(object)),
+    arrays.integer_dtypes(), arrays.unsigned_integer_dtypes(), arrays.floating_dtypes(), arrays.boolean_dtypes(), arrays.complex_number_dtypes(),  # noqa: E501
+    arrays.datetime64_dtypes(), arrays.unicode_string_dtypes(), arrays.byte_string_dtypes(), st.just(np.dtype(object)),  # noqa: E501
 )  # fmt: skip
 ANY_ARRAY = ANY_DTYPE.flatmap(
     lambda dtype: arrays.arrays(
@@ -234,12 +236,12 @@ def test_what_pyyaml_writes_is_plain_and_read_again(value: Any):
     try:
         check_plain(text)
     except yaml.YAMLError:
-        marked = (
-            "!!" in text or "&id" in text
-        )  # a word that looks like a date, or one that it marked
+        # a word that looks like a date, or one that it marked
+        marked = "!!" in text or "&id" in text
+        # control characters
         assert marked or any(
             escape in text for escape in ("\\x", "\\0", "\\a", "\\b", "\\e", "\\v", "\\f", "\\N")
-        )  # control characters
+        )
     else:
         assert repr(load_plain(text)) == repr(value) or "." in text or "e" in text
 

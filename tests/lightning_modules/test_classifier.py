@@ -1,4 +1,6 @@
-"""The classifier: one loss for hard and soft targets, schedules, reproducible initial weights, exact resumption in mid-epoch."""
+"""The classifier: one loss for hard and soft targets, schedules, reproducible initial weights,
+exact resumption in mid-epoch.
+"""
 
 from functools import partial
 from pathlib import Path
@@ -88,9 +90,8 @@ def test_cosine_falls_to_zero_at_the_last_epoch_whatever_its_number():
 def test_plateau_watches_the_validation_score():
     rates = Rates()
     model = classifier(
-        optimizer=partial(
-            torch.optim.SGD, lr=1e-9
-        ),  # nothing improves, so every epoch after the first is a plateau
+        # nothing improves, so every epoch after the first is a plateau
+        optimizer=partial(torch.optim.SGD, lr=1e-9),
         scheduler=partial(ReduceLROnPlateau, factor=0.5, patience=0, threshold=0.1, eps=0.0),
     )
     Trainer(
@@ -156,7 +157,9 @@ DELIVERIES = [
     ids=str,
 )
 def test_an_interrupted_run_continues_exactly(tmp_path: Path, delivery, precision: str):
-    """10 steps an epoch, dropout included; killed at step 13, the last checkpoint at step 10, and at step 27 (checkpoint at 25)."""
+    """10 steps an epoch, dropout included; killed at step 13, the last checkpoint at step 10, and
+    at step 27 (checkpoint at 25).
+    """
     whole = fit(tmp_path / "whole", delivery, precision)
     for step in (13, 27):
         folder = tmp_path / str(step)
@@ -178,7 +181,8 @@ def test_processes_that_would_continue_from_different_checkpoints_are_told(
     )
     with pytest.raises(
         InputError,
-        match="this process would continue from step 0 and the first one from step 20; all must see the same folder",
+        match="this process would continue from step 0 and the first one from step 20; all must "
+        "see the same folder",
     ):
         fit(tmp_path, SoftLabels(), "32-true")
 

@@ -69,14 +69,12 @@ def test_timm_models_forward_as_timm_does():
 
 def test_resnet18_is_the_cifar_form():
     network = ResNet18((3, 32, 32), 10)
-    assert (
-        sum(p.numel() for p in network.parameters()) == 11_173_962
-    )  # the published size of CIFAR's ResNet-18
+    # the published size of CIFAR's ResNet-18
+    assert sum(p.numel() for p in network.parameters()) == 11_173_962
     assert not any(isinstance(module, nn.MaxPool2d) for module in network.modules())
     assert network.stages(network.stem(torch.zeros(1, 3, 32, 32))).shape == (1, 512, 4, 4)
-    assert (
-        sum(isinstance(module, nn.Conv2d) for module in network.modules()) == 20
-    )  # 17 and 3 on shortcuts
+    # 17 and 3 on shortcuts
+    assert sum(isinstance(module, nn.Conv2d) for module in network.modules()) == 20
 
 
 def test_hidden_sizes_are_the_papers():
@@ -100,7 +98,8 @@ def test_hidden_sizes_are_the_papers():
         ),
         (
             lambda: TimmModel((384,), 10, "resnet10t"),
-            r"TimmModel \(resnet10t\) takes images .* shape \(384,\), for which there is MLPHead, SimpleFFN or DeeperFFN\.",
+            r"TimmModel \(resnet10t\) takes images .* shape \(384,\), for which there is "
+            r"MLPHead, SimpleFFN or DeeperFFN\.",
         ),
         (
             lambda: LeNet((384,), 10),
@@ -125,7 +124,9 @@ def test_bad_options_are_named(make, message: str):
 def test_networks_of_images_are_refused_before_anything_is_embedded(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture
 ):
-    """Through the command line: networks are built after the votes are read, and before anything is embedded or a run's folder is made."""
+    """Through the command line: networks are built after the votes are read, and before anything is
+    embedded or a run's folder is made.
+    """
     write_own_votes(tmp_path)
     embedder = ["--data.embedder", CLASS_PATH, "--data.cache", str(tmp_path / "cache")]
     places = ["--data.root", str(tmp_path), "--trainer.default_root_dir", str(tmp_path / "runs")]

@@ -1,4 +1,6 @@
-"""Detection metrics against scikit-learn, pytorch-ood and their definitions, with and without ties."""
+"""Detection metrics against scikit-learn, pytorch-ood and their definitions, with and
+without ties.
+"""
 
 import numpy as np
 import pytest
@@ -38,7 +40,9 @@ def test_areas_are_scikit_learns(pair):
 @settings(deadline=None)
 @given(pairs)
 def test_auroc_and_fpr95_are_pytorch_oods(pair):
-    """Its FPR has OOD as the class to be found, so for ours the roles are exchanged and the scores turned round."""
+    """Its FPR has OOD as the class to be found, so for ours the roles are exchanged and the scores
+    turned round.
+    """
     inside, outside = both(pair)
     labels, scores = pooled(inside, outside)
     marks = torch.from_numpy(np.where(labels == 1, -1, 1))

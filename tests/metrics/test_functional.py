@@ -258,7 +258,8 @@ def test_equal_mass_ece_agrees_with_a_plain_one(against, items, bins):
 def test_equal_mass_ece_by_hand():
     probs = torch.tensor([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.3, 0.7]], dtype=torch.float64)
     targets = torch.tensor([[1.0, 0.0], [0.8, 0.2], [0.3, 0.7], [0.0, 1.0]], dtype=torch.float64)
-    # by confidence 0.6, 0.7, 0.8, 0.9 the hits are 0, 1, 0, 1 and the shares of people are 0.2, 1, 0.3, 1
+    # by confidence 0.6, 0.7, 0.8, 0.9 the hits are 0, 1, 0, 1 and the shares of people are 0.2, 1,
+    # 0.3, 1
     for bins, hits, annotator_probs in [
         (1, 0.25, 0.125),
         (2, (0.15 + 0.35) / 2, (0.05 + 0.2) / 2),

@@ -1,4 +1,6 @@
-"""What scores are given: torch, numpy and lists alike; and one sentence for what is no distribution, wherever it is found."""
+"""What scores are given: torch, numpy and lists alike; and one sentence for what is no
+distribution, wherever it is found.
+"""
 
 import re
 from collections.abc import Callable
@@ -162,19 +164,23 @@ NAN, INF = float("nan"), float("inf")
 WRONG = {
     "counts": (
         np.array([[30, 20, 0], [0, 1, 0], [5, 0, 45]]),
-        "{} looks like counts, whole numbers that sum to up to 50 in rows 0, 2; divide each row by its sum.",
+        "{} looks like counts, whole numbers that sum to up to 50 in rows 0, 2; divide each row "
+        "by its sum.",
     ),
     "counts as floats": (
         np.array([[1.0, 2.0], [2.0, 2.0], [0.0, 0.0], [3.0, 0.0], [3.0, 1.0]]),
-        "{} looks like counts, whole numbers that sum to up to 4 in rows 0, 1, 2 and 2 more; divide each row by its sum.",
+        "{} looks like counts, whole numbers that sum to up to 4 in rows 0, 1, 2 and 2 more; "
+        "divide each row by its sum.",
     ),
     "logits": (
         np.array([[2.5, -1.5, 0.25], [0.5, 0.5, 3.0]]),
-        "{} looks like logits, numbers down to -1.5 that do not sum to 1 in rows 0, 1; apply softmax to each row.",
+        "{} looks like logits, numbers down to -1.5 that do not sum to 1 in rows 0, 1; apply "
+        "softmax to each row.",
     ),
     "log-probabilities": (
         np.log(changed()),
-        "{} looks like logits, numbers down to -1.38629 that do not sum to 1 in rows 0, 1, 2 and 3 more; apply softmax to each row.",
+        "{} looks like logits, numbers down to -1.38629 that do not sum to 1 in rows 0, 1, 2 and "
+        "3 more; apply softmax to each row.",
     ),
     "negative": (
         changed(row1=[1.5, -0.5, 0.0], row3=[1.0, 1e-9, -1e-9]),
@@ -271,15 +277,18 @@ def test_the_first_argument_is_named_where_both_are_wrong():
     [
         (
             ((3, 2), (4, 2)),
-            r"probs has shape \[3, 2\] and target_probs \[4, 2\]; both must have the same items and classes.",
+            r"probs has shape \[3, 2\] and target_probs \[4, 2\]; both must have the same items "
+            r"and classes.",
         ),
         (
             ((3, 2), (3, 3)),
-            r"probs has shape \[3, 2\] and target_probs \[3, 3\]; both must have the same items and classes.",
+            r"probs has shape \[3, 2\] and target_probs \[3, 3\]; both must have the same items "
+            r"and classes.",
         ),
         (
             ((3, 2), (3,)),
-            r"target_probs has shape \[3\]; it must be a table \[items, classes\] of two classes or more.",
+            r"target_probs has shape \[3\]; it must be a table \[items, classes\] of two classes "
+            r"or more.",
         ),
         (
             ((2,), (2,)),
@@ -287,11 +296,13 @@ def test_the_first_argument_is_named_where_both_are_wrong():
         ),
         (
             ((5, 3, 2), (3, 2)),
-            r"probs has shape \[5, 3, 2\]; it must be a table \[items, classes\] of two classes or more.",
+            r"probs has shape \[5, 3, 2\]; it must be a table \[items, classes\] of two classes "
+            r"or more.",
         ),
         (
             ((3, 1), (3, 1)),
-            r"probs has shape \[3, 1\]; it must be a table \[items, classes\] of two classes or more.",
+            r"probs has shape \[3, 1\]; it must be a table \[items, classes\] of two classes or "
+            r"more.",
         ),
         (
             ((), ()),

@@ -1,4 +1,6 @@
-"""What functions of each item, drift, detection and scores taken out of a collection are given: the right number, or one sentence."""
+"""What functions of each item, drift, detection and scores taken out of a collection are given: the
+right number, or one sentence.
+"""
 
 import re
 from collections.abc import Callable
@@ -74,7 +76,8 @@ def test_tables_of_many_models_are_scored_and_refused_as_one_is():
         )
         with pytest.raises(
             InputError,
-            match=r"^probs looks like logits, numbers down to -?[\d.]+ that do not sum to 1; apply softmax",
+            match=r"^probs looks like logits, numbers down to -?[\d.]+ that do not sum to 1; "
+            r"apply softmax",
         ):
             function(both.log(), annotator_probs)
     values = item_values(both, annotator_probs, annotator_probs.argmax(1))
@@ -111,7 +114,10 @@ def test_shapes_that_do_not_fit_are_told(shapes: tuple[tuple[int, ...], tuple[in
     tables = [np.full(shape, 1 / shape[-1]) for shape in shapes]
     for function in FUNCTIONS:
         first, second = NAMES.get(function, ("probs", "target_probs"))
-        messages = f"{first} of shape {list(shapes[0])} and {second} of shape {list(shapes[1])} do not fit together; they must have the same items"
+        messages = (
+            f"{first} of shape {list(shapes[0])} and {second} of shape {list(shapes[1])} "
+            "do not fit together; they must have the same items"
+        )
         with pytest.raises(InputError, match=f"^{re.escape(messages)}"):
             function(*tables)
 
@@ -169,7 +175,7 @@ def test_the_drift_of_a_model_that_diverged_is_nan_and_of_anything_else_refused(
     before[20] *= 50
     with pytest.raises(
         InputError,
-        match=f"^{re.escape(f'before does not sum to 1 in row 20: row sums are 1 to 50; {RIGHT}')}$",
+        match=f"^{re.escape(f'before does not sum to 1 in row 20: row sums are 1 to 50; {RIGHT}')}$",  # noqa: E501
     ):
         prediction_drift(before, now, {"lost": lost})
 
@@ -206,9 +212,8 @@ def test_a_score_that_is_taken_out_of_its_collection_checks_what_it_is_given(of:
     probs, annotator_probs = pair()
     for name in of("t/"):
         collection = of("t/")
-        collection.update(
-            probs, annotator_probs
-        )  # all are looked at together here, and that must not last
+        # all are looked at together here, and that must not last
+        collection.update(probs, annotator_probs)
         with pytest.raises(
             InputError, match=r"^target_probs (looks like counts|does not sum to 1)"
         ):

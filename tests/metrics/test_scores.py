@@ -1,4 +1,6 @@
-"""The torchmetrics classes: equal to their functional twins however items come, also over processes with uneven shards."""
+"""The torchmetrics classes: equal to their functional twins however items come, also over processes
+with uneven shards.
+"""
 
 import re
 from functools import partial
@@ -191,7 +193,9 @@ def score_shard(rank: int, folder: str) -> None:
 
 
 def refusals(rank: int) -> list[str]:
-    """What this rank is told, in `compute`, where one rank alone has given a metric something else than distributions."""
+    """What this rank is told, in `compute`, where one rank alone has given a metric something else
+    than distributions.
+    """
     result = []
     collections = [
         partial(collection, "") for collection in (metrics.mean_metrics, metrics.every_metric)
@@ -237,9 +241,8 @@ def test_what_one_rank_was_given_wrongly_is_told_on_all(two_processes: list[dict
         )
         for sentence in one
     )
-    assert (
-        one[:2] == one[2:4] == one[6:8]
-    )  # means know no rows of other ranks, but say the same of them
+    # means know no rows of other ranks, but say the same of them
+    assert one[:2] == one[2:4] == one[6:8]
 
 
 def test_a_validation_that_diverged_on_one_rank_is_nan_on_all(two_processes: list[dict]):

@@ -1,4 +1,6 @@
-"""The basins study end to end, tiny: every table and figure of the paper is written, from packs of heads and from convolutional networks alike."""
+"""The basins study end to end, tiny: every table and figure of the paper is written, from packs of
+heads and from convolutional networks alike.
+"""
 
 import gzip
 from pathlib import Path
@@ -49,16 +51,17 @@ FIGURES = [
     "networks-barrier",
     "networks-cka",
 ]
-OF_MAPS = [
-    "networks-grad_cam"
-]  # Figure 9; on so few items no two seeds share one of high entropy, so that slice is not drawn
+# Figure 9; on so few items no two seeds share one of high entropy, so that slice is not drawn
+OF_MAPS = ["networks-grad_cam"]
 
 NOT_TESTED = {"cka", "grad-cam", "grad-cam-high", "ood-svhn", "ood-fashion"}
 
 
 @pytest.fixture
 def root(small_cifar: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small CIFAR-10H with a small CIFAR-100 and MNIST beside it; SVHN and Fashion-MNIST are absent."""
+    """A small CIFAR-10H with a small CIFAR-100 and MNIST beside it; SVHN and Fashion-MNIST are
+    absent.
+    """
     monkeypatch.chdir(STUDIES.parents[1])
     rng = np.random.default_rng(1)
     near, far = (
@@ -83,7 +86,9 @@ def _no_network(path: Path, file) -> None:
 
 
 def tiny(base: str, folder: Path, root: Path, seeds: list[int], **options) -> Study:
-    """The study with other data and few epochs, votes and seeds, but all of its deliveries, probes, tables, figures and claims."""
+    """The study with other data and few epochs, votes and seeds, but all of its deliveries, probes,
+    tables, figures and claims.
+    """
     grids: dict = {
         grid: {"seed_everything": seeds} for grid in ("main", "family", "sparse", "staleness")
     }

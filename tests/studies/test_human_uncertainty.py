@@ -1,4 +1,6 @@
-"""The study of human uncertainty end to end, tiny: every table and figure is written, and maps and mode shifts are those of the runs' own files."""
+"""The study of human uncertainty end to end, tiny: every table and figure is written, and maps and
+mode shifts are those of the runs' own files.
+"""
 
 from pathlib import Path
 
@@ -24,7 +26,9 @@ SEEDS = [0, 1]
 
 
 def tiny(folder: Path, root: Path) -> Study:
-    """The study with one network, the fastest, few epochs and seeds, and without the parts that are about the other networks."""
+    """The study with one network, the fastest, few epochs and seeds, and without the parts that are
+    about the other networks.
+    """
     content = yaml.safe_load(STUDY.read_text())
     network = {"LeNet": {"model.network": "SimpleFFN"}}
     for grid in ("performance", "dynamics"):
@@ -105,13 +109,14 @@ def test_every_table_and_figure_of_the_paper_is_written(done):
     assert {path.stem for path in (folder / "out/figures").glob("*.png")} == {
         entry["name"] for entry in wanted["figures"]
     }
+    # nobody disputes these small digits
     assert not_tested(report) == {
         "kl-mnist",
         "kl-original-mnist",
         "brier-mnist",
         "confidence-mnist",
         "js-mnist",
-    }  # nobody disputes these small digits
+    }
     copy = write_copy(report, folder / "copy").read_text()
     assert "SIMULATED crowd" in copy.splitlines()[2]
     assert "published 96.62" in copy  # beside ours
@@ -205,7 +210,9 @@ def test_the_table_of_datasets_says_what_the_paper_says_of_them(done):
 
 
 def test_the_papers_recipe(monkeypatch: pytest.MonkeyPatch):
-    """288 trainings of three networks by Adam in batches of 64: early stopping with plateaus within 60 epochs, or 40 epochs at one rate."""
+    """288 trainings of three networks by Adam in batches of 64: early stopping with plateaus within
+    60 epochs, or 40 epochs at one rate.
+    """
     monkeypatch.chdir(STUDY.parents[2])
     runs = [
         run for run in Study.load(STUDY).runs() if {"performance", "dynamics"} & set(run.factors)

@@ -1,4 +1,6 @@
-"""configs/own_votes.yaml in a study: heads on embeddings that stay in their file train in a pack and alone with the same results."""
+"""configs/own_votes.yaml in a study: heads on embeddings that stay in their file train in a pack
+and alone with the same results.
+"""
 
 from pathlib import Path
 

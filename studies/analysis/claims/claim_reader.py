@@ -1,4 +1,7 @@
-"""The `claims` of a report section, checked against the study. `studies.analysis.claims.claims` says what their entries mean."""
+"""The `claims` of a report section, checked against the study.
+
+`studies.analysis.claims.claims` says what their entries mean.
+"""
 
 import math
 import re
@@ -24,7 +27,8 @@ NEEDED = {  # by each test, besides where its values come from
 }
 OPTIONAL = {"family": {"reference", "bound", "columns"}}
 DIRECTIONS = {"family": ("less", "greater"), "monotone": ("rising", "falling")}
-# Where values come from: the entries that say so, those that may restrict it, and the tests that it is for.
+# Where values come from: the entries that say so, those that may restrict it, and the tests that it
+# is for.
 SOURCES = {
     "figure": ({"figure"}, {"where"}, ("above", "below", "family")),
     "comparison": ({"comparison", "metric"}, set(), ("less", "greater", "equal", "above", "below")),
@@ -73,7 +77,9 @@ class ClaimReader:
         return ClaimSpec(**{**entry, **texts, **lists})
 
     def _entries_of_test(self, entry: dict[str, Any], source: str, key: str) -> None:
-        """That there is what the test needs and nothing that it would not look at, each of its own type."""
+        """That there is what the test needs and nothing that it would not look at, each of its own
+        type.
+        """
         checks, test = self.checks, entry["test"]
         needed_source, optional_source, tests = SOURCES[source]
         if test not in tests:
@@ -95,7 +101,8 @@ class ClaimReader:
         if odd:
             checks.wrong(
                 f"{key}.{odd[0]}",
-                f"does not belong in a claim of test {test} on {'runs' if source == 'runs' else f'a {source}'}",
+                f"does not belong in a claim of test {test} on "
+                f"{'runs' if source == 'runs' else f'a {source}'}",
             )
         if "direction" in entry:
             checks.one_of(entry["direction"], DIRECTIONS[test], f"{key}.direction")
@@ -146,7 +153,8 @@ class ClaimReader:
             odd = "reference" if "reference" in entry else "columns"
             self.checks.wrong(
                 f"{key}.{odd}",
-                "does not belong in a claim from a figure, whose correlations are compared with a bound",
+                "does not belong in a claim from a figure, whose correlations are compared with "
+                "a bound",
             )
         methods = [level for level in spec.levels[spec.rows] if level != spec.reference]
         self._levels(entry, methods, f"a level of {spec.rows} other than its reference", key)

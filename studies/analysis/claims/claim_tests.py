@@ -1,6 +1,9 @@
-"""How a claim about numbers is judged: supported, not supported, or undecided at this power. Pure statistics, with what was computed.
+"""How a claim about numbers is judged: supported, not supported, or undecided at this power.
 
-Numbers come per seed. Every rule is symmetric: what would have contradicted a claim is asked at the same level as what supports it.
+Pure statistics, with what was computed.
+
+Numbers come per seed. Every rule is symmetric: what would have contradicted a claim is asked at the
+same level as what supports it.
 """
 
 import math
@@ -28,7 +31,9 @@ OPPOSITE: dict[str, Side] = {"less": "greater", "greater": "less"}
 
 @dataclass(frozen=True)
 class Verdict:
-    """An outcome, what it rests on in words, why it could not be decided, and the same as numbers for a CSV."""
+    """An outcome, what it rests on in words, why it could not be decided, and the same as numbers
+    for a CSV.
+    """
 
     outcome: Outcome
     statistic: str = ""
@@ -41,9 +46,11 @@ def not_tested(reason: str) -> Verdict:
 
 
 def judge_difference(pairs: Pairs, side: Side) -> Verdict:
-    """`less` or `greater`: one-sided exact Wilcoxon test over seeds, supported at 5 %; contradicted if the opposite side reaches 5 %.
+    """`less` or `greater`: one-sided exact Wilcoxon test over seeds, supported at 5 %; contradicted
+    if the opposite side reaches 5 %.
 
-    >>> judge_difference({(seed,): (seed, seed + 1.0 + seed / 10) for seed in range(5)}, "less").outcome
+    >>> judge_difference({(seed,): (seed, seed + 1.0 + seed / 10) for seed in range(5)},
+    ...     "less").outcome
     'supported'
     """
     if len(pairs) < 2:
@@ -57,14 +64,18 @@ def judge_difference(pairs: Pairs, side: Side) -> Verdict:
     mean, (low, high) = summary(a - b).mean, bootstrap_interval(a, b)
     agree, of = direction_agreement(a, b, "lower" if side == "less" else "higher")
     statistic = (
-        f"mean difference {mean:.4g} (95 % bootstrap interval {low:.4g} to {high:.4g}), {agree} of {of} seeds agree, "
+        f"mean difference {mean:.4g} (95 % bootstrap interval {low:.4g} to {high:.4g}), {agree} "
+        f"of {of} seeds agree, "
         f"one-sided Wilcoxon p {for_it.p:.4g}"
     )
     reason = ""
     if for_it.n == 0:
         reason = "no pair differs"
     elif for_it.minimum_p > ALPHA:
-        reason = f"{for_it.n} pair{'s' * (for_it.n > 1)} with a difference cannot reach a p below {for_it.minimum_p:.4g}"
+        reason = (
+            f"{for_it.n} pair{'s' * (for_it.n > 1)} with a difference cannot reach a p below "
+            f"{for_it.minimum_p:.4g}"
+        )
     numbers = {
         "estimate": mean,
         "low": low,
@@ -83,10 +94,12 @@ def judge_difference(pairs: Pairs, side: Side) -> Verdict:
 
 
 def judge_equality(pairs: Pairs, margin: float | str) -> Verdict:
-    """`equal`: two one-sided paired t-tests at 5 %, which is to say that the 90 % t interval of the mean difference lies within the margin.
+    """`equal`: two one-sided paired t-tests at 5 %, which is to say that the 90 % t interval of the
+    mean difference lies within the margin.
 
-    The t interval and not a bootstrap: with few seeds a bootstrap interval is too short, and would find parity too easily. A margin such as
-    "5 %" is that share of the reference's mean. Contradicted if the whole interval lies outside.
+    The t interval and not a bootstrap: with few seeds a bootstrap interval is too short, and would
+    find parity too easily. A margin such as "5 %" is that share of the reference's mean.
+    Contradicted if the whole interval lies outside.
 
     >>> judge_equality({(seed,): (1.0 + 0.001 * seed, 1.0) for seed in range(5)}, "1 %").outcome
     'supported'
@@ -106,7 +119,10 @@ def judge_equality(pairs: Pairs, margin: float | str) -> Verdict:
     low, high = mean - reach, mean + reach
     p = float(stdtr(n - 1, (abs(mean) - limit) / error)) if error else float(abs(mean) > limit)
     message = f"{limit:.4g}" if share is None else f"{limit:.4g} ({margin} of the reference's mean)"
-    statistic = f"mean difference {mean:.4g} (90 % t interval {low:.4g} to {high:.4g}), margin ± {message}, larger p of the two t-tests {p:.4g}"
+    statistic = (
+        f"mean difference {mean:.4g} (90 % t interval {low:.4g} to {high:.4g}), margin ± "
+        f"{message}, larger p of the two t-tests {p:.4g}"
+    )
     numbers = {"estimate": mean, "low": low, "high": high, "p": p, "n": n, "margin": limit}
     inside, outside = -limit <= low and high <= limit, low > limit or high < -limit
     return _decide(inside, outside, statistic, "the interval crosses the margin", numbers)
@@ -115,9 +131,11 @@ def judge_equality(pairs: Pairs, margin: float | str) -> Verdict:
 def judge_level(
     values: dict[tuple, float], bound: float, side: Literal["above", "below"]
 ) -> Verdict:
-    """`above` or `below`: the 95 % bootstrap (BCa) interval of the mean lies wholly on that side of a number; contradicted if wholly on the other.
+    """`above` or `below`: the 95 % bootstrap (BCa) interval of the mean lies wholly on that side of
+    a number; contradicted if wholly on the other.
 
-    Where even all seeds on one side would be no rare chance (2^-n above 5 %, so fewer than 5 seeds), nothing is decided.
+    Where even all seeds on one side would be no rare chance (2^-n above 5 %, so fewer than 5
+    seeds), nothing is decided.
 
     >>> judge_level({(seed,): 0.93 + seed / 1000 for seed in range(5)}, 0.9, "above").outcome
     'supported'
@@ -127,7 +145,10 @@ def judge_level(
     low, high = bootstrap_interval(sample) if n > 1 else (math.nan, math.nan)
     lowest, highest = sample.min(), sample.max()
     spread = f", 95 % bootstrap interval {low:.4g} to {high:.4g}" if n > 1 else ""
-    statistic = f"mean {mean:.4g} over {n} seed{'s' * (n > 1)}{spread}, lowest {lowest:.4g}, highest {highest:.4g}, against {bound:g}"
+    statistic = (
+        f"mean {mean:.4g} over {n} seed{'s' * (n > 1)}{spread}, lowest {lowest:.4g}, "
+        f"highest {highest:.4g}, against {bound:g}"
+    )
     numbers = {
         "estimate": mean,
         "low": low,
@@ -147,13 +168,16 @@ def judge_level(
 
 
 def judge_family(cells: list[Pairs], side: Side) -> Verdict:
-    """`family`: a claim about every one of several cells (methods by numbers of votes, say), with one test for all of them together.
+    """`family`: a claim about every one of several cells (methods by numbers of votes, say), with
+    one test for all of them together.
 
-    Holm's correction over many cells cannot reject anything with five seeds, so it cannot be the rule. Instead each seed gets one number: its mean
-    over cells of the difference in units of that cell's root mean square (which does not depend on signs, so that the test stays exact), and
-    these numbers are tested as in `less` and `greater`. Supported: every cell favours the claim in the mean, and that test reaches 5 %.
-    Contradicted: the opposite test reaches 5 %, or some cell by itself does in the opposite direction after Holm. How many cells favour
-    the claim, in how many all seeds agree, and in how many Holm's p reaches 5 % is always shown.
+    Holm's correction over many cells cannot reject anything with five seeds, so it cannot be the
+    rule. Instead each seed gets one number: its mean over cells of the difference in units of that
+    cell's root mean square (which does not depend on signs, so that the test stays exact), and
+    these numbers are tested as in `less` and `greater`. Supported: every cell favours the claim in
+    the mean, and that test reaches 5 %. Contradicted: the opposite test reaches 5 %, or some cell
+    by itself does in the opposite direction after Holm. How many cells favour the claim, in how
+    many all seeds agree, and in how many Holm's p reaches 5 % is always shown.
     """
     seeds = [seed for seed in cells[0] if all(seed in pairs for pairs in cells)]
     if min(len(pairs) for pairs in cells) < 2 or len(seeds) < 2:
@@ -182,7 +206,8 @@ def judge_family(cells: list[Pairs], side: Side) -> Verdict:
         paired_wilcoxon(together, np.zeros(len(seeds)), s) for s in (side, OPPOSITE[side])
     )
     statistic = (
-        f"{favouring} of {len(cells)} cells favour it, in {unanimous} all seeds agree, Holm's p reaches 5 % in {rejected}; "
+        f"{favouring} of {len(cells)} cells favour it, in {unanimous} all seeds agree, Holm's p "
+        f"reaches 5 % in {rejected}; "
         f"all cells together: one-sided Wilcoxon p {for_it.p:.4g} over {len(seeds)} seeds"
     )
     numbers = {
@@ -210,12 +235,15 @@ def judge_family(cells: list[Pairs], side: Side) -> Verdict:
 def judge_trend(
     table: np.ndarray, names: list[str], direction: Literal["rising", "falling"]
 ) -> Verdict:
-    """`monotone`: the means over seeds are in order, level by level, and Page's trend test over seeds reaches 5 %; contradicted by the opposite trend.
+    """`monotone`: the means over seeds are in order, level by level, and Page's trend test over
+    seeds reaches 5 %; contradicted by the opposite trend.
 
-    `table` is [seeds, levels]. Page's L asks whether values within seeds tend to follow the order; its distribution is exact for up to 8 levels and
-    12 seeds (20 of three levels), and values that tie make it careful rather than bold.
+    `table` is [seeds, levels]. Page's L asks whether values within seeds tend to follow the order;
+    its distribution is exact for up to 8 levels and 12 seeds (20 of three levels), and values that
+    tie make it careful rather than bold.
 
-    >>> judge_trend(np.array([[1.0, 2, 3, 4], [2, 3, 5, 6]]), ["1", "5", "10", "50"], "rising").outcome
+    >>> judge_trend(np.array([[1.0, 2, 3, 4], [2, 3, 5, 6]]), ["1", "5", "10", "50"],
+    ...     "rising").outcome
     'supported'
     """
     means = table.mean(0)

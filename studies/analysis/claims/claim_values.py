@@ -1,4 +1,6 @@
-"""The numbers, one per seed, that a claim is about: from results, from a figure's correlations, or from comparisons between networks."""
+"""The numbers, one per seed, that a claim is about: from results, from a figure's correlations, or
+from comparisons between networks.
+"""
 
 import math
 from collections.abc import Callable
@@ -80,12 +82,14 @@ class Measured:
         if not chosen:
             return (
                 {},
-                f"the comparison {claim.comparison} has no {claim.metric} within {self.label(level)}",
+                f"the comparison {claim.comparison} has no {claim.metric} within "
+                f"{self.label(level)}",
             )
         pairs = {v.seeds: v.value for v in chosen}
         return (
             jackknife_by_seed(pairs),
-            f"{claim.metric} within {self.label(level)} takes at least 3 seeds, and a value for every two of them",
+            f"{claim.metric} within {self.label(level)} takes at least 3 seeds, and a value for "
+            "every two of them",
         )
 
     def _name(self, level: Any, column: Any) -> str:
@@ -99,9 +103,11 @@ class Measured:
 def jackknife_by_seed(pairs: dict[tuple[int, int], float]) -> Values:
     """One number per seed out of numbers about pairs of seeds; their mean is the mean over pairs.
 
-    Pairs that share a seed are not independent, and a seed's mean over its pairs shares all the others' seeds: tested as if they were independent,
-    either would look far more certain than it is. The jackknife's pseudo-values of the mean over pairs have about the right spread (Arvesen 1969).
-    With n seeds, mean U and mean U_-i of the pairs without seed i, they are n U - (n - 1) U_-i. All are NaN where there are fewer than three seeds.
+    Pairs that share a seed are not independent, and a seed's mean over its pairs shares all the
+    others' seeds: tested as if they were independent, either would look far more certain than it
+    is. The jackknife's pseudo-values of the mean over pairs have about the right spread (Arvesen
+    1969). With n seeds, mean U and mean U_-i of the pairs without seed i, they are n U - (n - 1)
+    U_-i. All are NaN where there are fewer than three seeds.
 
     >>> jackknife_by_seed({(0, 1): 1.0, (0, 2): 2.0, (1, 2): 6.0})
     {(0,): -3.0, (1,): 5.0, (2,): 7.0}

@@ -1,6 +1,8 @@
-"""A paper's claims, each tested on this study's finished runs and called supported, not supported, undecided at this power, or not tested.
+"""A paper's claims, each tested on this study's finished runs and called supported, not supported,
+undecided at this power, or not tested.
 
-Nothing here is typed in: a claim in a study's YAML has words and a test, and the outcome follows from the runs.
+Nothing here is typed in: a claim in a study's YAML has words and a test, and the outcome follows
+from the runs.
 
     report:
       claims:
@@ -32,8 +34,9 @@ Values, one per seed, come from one of three places:
     metric: cka                        # or grad_cam, grad_cam_high: within a level, across seeds; tested by the jackknife over seeds
     metric: barrier                    # or barrier_reestimated: for above and below, with `between: [SoftLabels, Multipass]` instead of level
 
-All tests are at 5 %; `studies.analysis.claims.claim_tests` has their rules. A barrier cannot be negative, so its bound should be a height that means something.
-"""
+All tests are at 5 %; `studies.analysis.claims.claim_tests` has their rules. A barrier cannot be
+negative, so its bound should be a height that means something.
+"""  # noqa: E501
 
 import math
 from collections import Counter
@@ -62,8 +65,10 @@ NUMBERS = (
     *("cells", "cells_in_favour", "cells_unanimous", "cells_holm", "least_p_holm"),
 )
 RULES = (
-    "Every claim is tested on the runs of this study, at 5 %: undecided means that these seeds show neither the claim nor its opposite, and not "
-    "that it is false; no correction is made for the number of claims. A claim of several cells is supported where the means of all favour it and the test over all "
+    "Every claim is tested on the runs of this study, at 5 %: undecided means that these seeds "
+    "show neither the claim nor its opposite, and not "
+    "that it is false; no correction is made for the number of claims. A claim of several cells "
+    "is supported where the means of all favour it and the test over all "
     "of them together finds it; the grounds say in how many cells each by itself would."
 )
 
@@ -134,7 +139,9 @@ _TESTS = {
 def _pairs(
     claim: ClaimSpec, measured: Measured, level: Any, column: Any = ABSENT, metric: str = ""
 ) -> tuple[Pairs, str]:
-    """A level's values beside those of the reference, or beside the bound; or why there are none."""
+    """A level's values beside those of the reference, or beside the bound; or why there are
+    none.
+    """
     values, absent = measured.values(claim, level, column, metric)
     if absent:
         return {}, absent
@@ -148,7 +155,8 @@ def _pairs(
         pairs,
         ""
         if pairs
-        else f"no seed has a value of both {measured.label(level)} and {measured.label(claim.reference)}",
+        else f"no seed has a value of both {measured.label(level)} and "
+        f"{measured.label(claim.reference)}",
     )
 
 
@@ -177,7 +185,9 @@ OUTCOMES = {
 
 
 def outcomes_in_words(judged: list[Judged]) -> list[str]:
-    """Which claims came out how, a sentence for each outcome, by their ids; nothing in it is typed in."""
+    """Which claims came out how, a sentence for each outcome, by their ids; nothing in it is typed
+    in.
+    """
     result = {
         outcome: [j.claim.id for j in judged if j.verdict.outcome == outcome]
         for outcome in OUTCOMES

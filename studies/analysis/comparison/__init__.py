@@ -1,1 +1,3 @@
-"""What sets networks apart that score alike: representations, loss barriers, and what is kept of such comparisons."""
+"""What sets networks apart that score alike: representations, loss barriers, and what is kept of
+such comparisons.
+"""

@@ -1,4 +1,6 @@
-"""What comparing runs found: every number with its pair of runs and its items, and their means as rows of a table."""
+"""What comparing runs found: every number with its pair of runs and its items, and their means as
+rows of a table.
+"""
 
 import json
 import math
@@ -32,7 +34,9 @@ class PairValue:
     seeds: tuple[int, int]
     value: float  # NaN where it is not defined
     items: int  # that it is the mean over
-    left_out: int = 0  # items of the probe set that could not count, because a Grad-CAM map of theirs is the same at all places
+    # items of the probe set that could not count, because a Grad-CAM map of theirs is the same at
+    # all places
+    left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,9 @@ class PairLine:
 
 @dataclass(frozen=True)
 class Row:
-    """The mean of one measure over pairs of runs: of one method (both entries of `methods` are equal) or of two."""
+    """The mean of one measure over pairs of runs: of one method (both entries of `methods` are
+    equal) or of two.
+    """
 
     measure: str
     methods: tuple[Any, Any]
@@ -85,7 +91,9 @@ class Comparison:
 
     @property
     def rows(self) -> list[Row]:
-        """A table's rows: measure by measure, and for each the methods by themselves before pairs of them."""
+        """A table's rows: measure by measure, and for each the methods by themselves before pairs
+        of them.
+        """
         groups: set[tuple[str, tuple[Any, Any], Relation]] = {
             (v.measure, v.methods, relation) for v in self.values for relation in _relations(v)
         }
@@ -102,7 +110,10 @@ class Comparison:
         }
         shares = [f"{span(sizes['different'])} for runs of different seeds"]
         shares += [f"{span(sizes['same'])} for runs of one seed"] if sizes["same"] else []
-        return f"Two runs are compared on the items that neither of them trained on: {' and '.join(shares)}, of {self.table_items:,}."
+        return (
+            "Two runs are compared on the items that neither of them trained on: "
+            f"{' and '.join(shares)}, of {self.table_items:,}."
+        )
 
     def write(self, folder: Path) -> Path:
         """Everything as `representations.json`."""
@@ -122,7 +133,10 @@ class Comparison:
 
 
 def _relations(value: PairValue) -> list[Relation]:
-    """The rows that a number counts for. Of two methods all pairs are shown together as well, for CKA."""
+    """The rows that a number counts for.
+
+    Of two methods all pairs are shown together as well, for CKA.
+    """
     relation: Relation = "same" if value.seeds[0] == value.seeds[1] else "different"
     return (
         [relation, "all"]

@@ -1,4 +1,6 @@
-"""Whether what a file says is a comparison between runs: it may hold anything, and a report shows every number of it."""
+"""Whether what a file says is a comparison between runs: it may hold anything, and a report shows
+every number of it.
+"""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""Comparisons between networks are computed once: what they came to is kept beside the report until a checkpoint or an option changes.
+"""Comparisons between networks are computed once: what they came to is kept beside the report until
+a checkpoint or an option changes.
 
 Comparing the checkpoints of a study can take hours, and a report is written many times.
 """
@@ -30,7 +31,8 @@ FILE = "representations.json"
 def compared(
     spec: ComparisonSpec, records: list[Record], runs: Path, out: Path | None
 ) -> tuple[Comparison | str, list[str]]:
-    """The comparison of the finished runs that an entry names, or why there is none, and what was left out.
+    """The comparison of the finished runs that an entry names, or why there is none, and what was
+    left out.
 
     `out` is the report's folder; without one nothing is kept.
     """
@@ -120,7 +122,10 @@ def _number(value: float | None) -> float:
 
 
 def read_kept(path: Path) -> dict[str, Any]:
-    """What is kept; nothing where there is no file. One that cannot be read was not written by a report."""
+    """What is kept; nothing where there is no file.
+
+    One that cannot be read was not written by a report.
+    """
     if not path.is_file():
         return {}
     kept = read_json(path)

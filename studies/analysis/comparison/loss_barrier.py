@@ -1,7 +1,9 @@
-"""How high the loss rises on the straight line between the weights of two networks: whether their solutions lie in one basin.
+"""How high the loss rises on the straight line between the weights of two networks: whether their
+solutions lie in one basin.
 
-The statistics that BatchNorm collected in training fit neither the mixture of two networks nor its activations, so a barrier may be theirs and not
-that of the weights (Jordan et al. 2023). Hence two curves: plain, with everything interpolated, and with the statistics measured anew at every point.
+The statistics that BatchNorm collected in training fit neither the mixture of two networks nor its
+activations, so a barrier may be theirs and not that of the weights (Jordan et al. 2023). Hence two
+curves: plain, with everything interpolated, and with the statistics measured anew at every point.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +24,8 @@ Batches = Callable[[], Iterable[Batch]]  # gives the same items each time it is 
 
 @dataclass(frozen=True)
 class LossLine:
-    """Mean cross-entropy against annotators, in nats, at points from one network (alpha 0) to another (alpha 1).
+    """Mean cross-entropy against annotators, in nats, at points from one network (alpha 0) to
+    another (alpha 1).
 
     >>> LossLine(alphas=[0.0, 0.5, 1.0], plain=[1.0, 4.0, 2.0], reestimated=None).barrier
     2.5
@@ -30,18 +33,21 @@ class LossLine:
 
     alphas: list[float]
     plain: list[float]
-    reestimated: (
-        list[float] | None
-    )  # None: the network has no BatchNorm whose statistics could be measured anew
+    # None: the network has no BatchNorm whose statistics could be measured anew
+    reestimated: list[float] | None
 
     @property
     def barrier(self) -> float:
-        """The most by which the loss lies above the straight line between the losses of both ends; 0 where it nowhere does."""
+        """The most by which the loss lies above the straight line between the losses of both ends;
+        0 where it nowhere does.
+        """
         return _barrier(self.alphas, self.plain)
 
     @property
     def reestimated_barrier(self) -> float | None:
-        """The same, ends included, with BatchNorm statistics measured anew; None where there are none."""
+        """The same, ends included, with BatchNorm statistics measured anew; None where there are
+        none.
+        """
         return None if self.reestimated is None else _barrier(self.alphas, self.reestimated)
 
 
@@ -53,10 +59,11 @@ def loss_line(
     training_items: Batches,
     points: int = 11,
 ) -> LossLine:
-    """The loss on `items` along the line between two states of a network, which itself is left alone.
+    """The loss on `items` along the line between two states of a network, which itself is left
+    alone.
 
-    `training_items` is what BatchNorm statistics are measured on: as they are, without augmentation. The paper states neither the number of points
-    nor the items.
+    `training_items` is what BatchNorm statistics are measured on: as they are, without
+    augmentation. The paper states neither the number of points nor the items.
     """
     if points < 3:
         raise InputError(
@@ -75,9 +82,12 @@ def loss_line(
 
 
 def interpolate(start: State, end: State, alpha: float) -> State:
-    """The state at `alpha` between two; exactly the first at 0 and the second at 1. Whole numbers, such as counters, are the first's.
+    """The state at `alpha` between two; exactly the first at 0 and the second at 1.
 
-    >>> interpolate({"weight": torch.tensor([0.0, 4.0])}, {"weight": torch.tensor([1.0, 0.0])}, 0.25)
+    Whole numbers, such as counters, are the first's.
+
+    >>> interpolate({"weight": torch.tensor([0.0, 4.0])}, {"weight": torch.tensor([1.0, 0.0])},
+    ...     0.25)
     {'weight': tensor([0.2500, 3.0000])}
     """
     return {
@@ -88,7 +98,10 @@ def interpolate(start: State, end: State, alpha: float) -> State:
 
 @torch.no_grad()
 def mean_loss(network: nn.Module, batches: Iterable[Batch]) -> float:
-    """Mean cross-entropy of a network in eval mode against the targets' distributions. Logits are float64, so that far-off weights give a number."""
+    """Mean cross-entropy of a network in eval mode against the targets' distributions.
+
+    Logits are float64, so that far-off weights give a number.
+    """
     total, items = 0.0, 0
     for inputs, targets, _ in batches:
         total += F.cross_entropy(network(inputs).double(), targets.double(), reduction="sum").item()
@@ -107,7 +120,9 @@ def batch_norms(network: nn.Module) -> list[_BatchNorm]:
 
 @torch.no_grad()
 def reestimate_batch_norms(network: nn.Module, batches: Iterable[Batch]) -> None:
-    """Replace all BatchNorm statistics by their plain average over batches; everything else stays in eval mode, dropout too."""
+    """Replace all BatchNorm statistics by their plain average over batches; everything else stays
+    in eval mode, dropout too.
+    """
     layers = batch_norms(network)
     momenta = [layer.momentum for layer in layers]
     for layer in layers:

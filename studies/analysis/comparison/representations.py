@@ -1,7 +1,9 @@
-"""What sets methods apart that score alike: representations, loss barriers and Grad-CAM maps, compared between finished runs.
+"""What sets methods apart that score alike: representations, loss barriers and Grad-CAM maps,
+compared between finished runs.
 
-Two runs are always compared on the items that neither of them trained on (validation items, by which checkpoints are chosen, are among them).
-Runs of one seed share their split; runs of two seeds share what both splits happen to hold out.
+Two runs are always compared on the items that neither of them trained on (validation items, by
+which checkpoints are chosen, are among them). Runs of one seed share their split; runs of two seeds
+share what both splits happen to hold out.
 """
 
 from collections.abc import Iterator
@@ -59,18 +61,22 @@ def compare_runs(
     layer: str | None = None,
     device: str | None = None,
 ) -> Comparison:
-    """Compare finished runs of one network on one dataset, across seeds within each method and across methods.
+    """Compare finished runs of one network on one dataset, across seeds within each method and
+    across methods.
 
-    Every run is loaded and looked at once, seed after seed: in memory are one seed's data and weights, and of every run its features and maps.
+    Every run is loaded and looked at once, seed after seed: in memory are one seed's data and
+    weights, and of every run its features and maps.
 
     Args:
         study_runs: The runs, each with its checkpoint in its folder below `runs`.
         runs: The folder of all runs.
         factor: Its levels are the methods; runs of one seed are paired across them.
         points: Of the line between two networks, ends included. The paper does not state it.
-        quantile: Of annotators' entropy; items that reach it are the high-entropy slice. The paper does not state it.
+        quantile: Of annotators' entropy; items that reach it are the high-entropy slice. The paper
+            does not state it.
         layer: Whose maps Grad-CAM looks at, by dotted name; None for the network's own choice.
-        device: Where networks run; None for a GPU where there is one. The barriers of a full ResNet-18 take hours on a CPU.
+        device: Where networks run; None for a GPU where there is one. The barriers of a full
+            ResNet-18 take hours on a CPU.
     """
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     methods = by_method(study_runs, runs, factor)
@@ -111,7 +117,9 @@ def held_out(data: VoteDataModule) -> np.ndarray:
 
 
 def statistics_rows(data: VoteDataModule) -> np.ndarray:
-    """The training items that BatchNorm statistics are measured on: shuffled, so that batches are alike, and cut to whole batches, which count alike."""
+    """The training items that BatchNorm statistics are measured on: shuffled, so that batches are
+    alike, and cut to whole batches, which count alike.
+    """
     assert data.corpus is not None
     rows = generator(data.seed, "batch-norm-items").permutation(data.corpus.splits["train"])
     return rows[: max(len(rows) // data.batch_size, 1) * data.batch_size]
@@ -120,7 +128,9 @@ def statistics_rows(data: VoteDataModule) -> np.ndarray:
 def look(
     network: Network, layer: nn.Module | None, data: VoteDataModule, rows: np.ndarray
 ) -> tuple[Tensor, Tensor | None]:
-    """Penultimate features of some items, and the Grad-CAM maps of their majority class: the same question for every run."""
+    """Penultimate features of some items, and the Grad-CAM maps of their majority class: the same
+    question for every run.
+    """
     features, maps = [], []
     for inputs, annotator_probs, _ in data.evaluation_batches(
         rows, next(network.parameters()).device
@@ -170,19 +180,23 @@ def _check_probe_sets(data: VoteDataModule, others: list[View]) -> None:
     rows = held_out(data)
     if len(rows) == 0:
         raise InputError(
-            f"the runs of seed {data.seed} trained on all items; runs are compared on items that neither trained on."
+            f"the runs of seed {data.seed} trained on all items; runs are compared on items that "
+            "neither trained on."
         )
     for other in others:
         if len(np.intersect1d(rows, other.rows)) == 0:
             raise InputError(
-                f"there is no item that the runs of both seed {other.seed} and seed {data.seed} did not train on; runs are compared on such items, so hold out more."
+                f"there is no item that the runs of both seed {other.seed} and seed {data.seed} "
+                "did not train on; runs are compared on such items, so hold out more."
             )
 
 
 def _similarities(
     views: list[View], methods: list[Any], disputed: np.ndarray
 ) -> Iterator[PairValue]:
-    """CKA of every two runs, and Grad-CAM stability of every two of one method, on the items that neither trained on."""
+    """CKA of every two runs, and Grad-CAM stability of every two of one method, on the items that
+    neither trained on.
+    """
     for a, b in combinations(sorted(views, key=lambda view: methods.index(view.method)), 2):
         rows = np.intersect1d(a.rows, b.rows, assume_unique=True)
         of_a, of_b = (torch.from_numpy(np.searchsorted(view.rows, rows)) for view in (a, b))
@@ -214,4 +228,6 @@ def _remarks(network: str, views: list[View], lines: list[PairLine]) -> Iterator
     if not lines:
         yield "No seed has runs of two methods, so there is no loss barrier."
     elif lines[0].line.reestimated is None:
-        yield f"{network} has no BatchNorm, so there is no barrier with its statistics re-estimated."
+        yield (
+            f"{network} has no BatchNorm, so there is no barrier with its statistics re-estimated."
+        )

@@ -39,7 +39,8 @@ ALIKE = [  # weights that decay to nothing, so that all predictions are alike
 ]  # fmt: skip
 NOTES = [
     "OddPictures: it was here.",
-    "figures/nothing.png is not drawn: after ['fingerprint.json', 'history.json', 'odd_table.json', 'results.json', 'training.json'] nothing was left (ZeroDivisionError).",
+    "figures/nothing.png is not drawn: after ['fingerprint.json', 'history.json', "
+    "'odd_table.json', 'results.json', 'training.json'] nothing was left (ZeroDivisionError).",
 ]
 
 
@@ -185,9 +186,8 @@ def test_what_has_no_curve_is_drawn_as_a_point(probs: torch.Tensor):
 )
 def test_words_are_shown_as_they_were_typed(words: str):
     title = Figure().suptitle(as_typed(words))
-    shown, formula = title._preprocess_math(
-        title.get_text()
-    )  # what matplotlib makes of it before it draws
+    # what matplotlib makes of it before it draws
+    shown, formula = title._preprocess_math(title.get_text())
     assert (shown, formula) == (words, False)
     title.get_window_extent()
 

@@ -1,4 +1,6 @@
-"""The panel of Grad-CAM maps as a user gets it: which items, which class, what is said of them, and mistakes told in one sentence."""
+"""The panel of Grad-CAM maps as a user gets it: which items, which class, what is said of them, and
+mistakes told in one sentence.
+"""
 
 import json
 from functools import cache
@@ -67,8 +69,8 @@ def test_the_panel_shows_the_least_and_the_most_agreed_on_test_items():
             f"annotators: class {counts.argmax()} ({100 * counts.max() / counts.sum():.0f} %)"
         )
         assert (
-            title
-            == f"item {row}\n{annotator_probs}\nmodel: class {prob.argmax()} ({100 * prob.max():.0f} %)"
+            title == f"item {row}\n{annotator_probs}\nmodel: class {prob.argmax()} "
+            f"({100 * prob.max():.0f} %)"
         )
 
 
@@ -116,7 +118,8 @@ def test_maps_of_a_class_that_nothing_speaks_for_are_counted_in_a_note():
     with torch.no_grad():
         classifier.network.head.weight.zero_()
     assert GradCAM(items=4).run(classifier, data).notes == [
-        "GradCAM: of the 4 maps shown, 4 are zero everywhere: nothing at that layer speaks for the class."
+        "GradCAM: of the 4 maps shown, 4 are zero everywhere: nothing at that layer speaks for "
+        "the class."
     ]
 
 
@@ -180,6 +183,5 @@ def test_a_tested_run_gets_its_panel_also_from_two_processes(tmp_path: Path):
     ddp = ["--trainer.devices", "2", "--trainer.strategy", "ddp"]
     done = processes.run(["test", *options, *PROBE, *ddp])
     assert done.returncode == 0, done.stderr[-2000:]
-    np.testing.assert_allclose(
-        image.imread(panel), alone, atol=2 / 255
-    )  # shares are convolved in other batches, so last bits may differ
+    # shares are convolved in other batches, so last bits may differ
+    np.testing.assert_allclose(image.imread(panel), alone, atol=2 / 255)

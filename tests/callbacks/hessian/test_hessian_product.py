@@ -15,7 +15,9 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 def small_problem(seed: int = 2) -> tuple[nn.Module, Tensor, Tensor]:
-    """A net whose weights are far from any minimum: its Hessian's eigenvalue of largest magnitude is negative."""
+    """A net whose weights are far from any minimum: its Hessian's eigenvalue of largest magnitude
+    is negative.
+    """
     generator = torch.Generator().manual_seed(seed)
     network = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3)).double()
     with torch.no_grad():

@@ -23,9 +23,8 @@ def test_means_of_smooth_functions_over_all_eigenvalues():
     assert weights.sum() == pytest.approx(1)
     for function in (np.ones_like, np.square, np.exp, np.tanh):
         values = function(EIGENVALUES)
-        standard_error = np.sqrt(
-            2 * np.square(values - values.mean()).mean() / 400 / 40
-        )  # of random start vectors
+        # of random start vectors
+        standard_error = np.sqrt(2 * np.square(values - values.mean()).mean() / 400 / 40)
         assert weights @ function(nodes) == pytest.approx(
             values.mean(), abs=4 * standard_error + 1e-9
         )

@@ -1,4 +1,6 @@
-"""OOD scores against pytorch-ood's, and where they have to be better than it: confident items, dead features, chunks."""
+"""OOD scores against pytorch-ood's, and where they have to be better than it: confident items, dead
+features, chunks.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +17,9 @@ CLASSES, WIDTH = 5, 24
 
 @pytest.fixture(scope="module")
 def seen():
-    """Training and other items as a trained network would see them: correlated features in clusters, and their logits."""
+    """Training and other items as a trained network would see them: correlated features in
+    clusters, and their logits.
+    """
     generator = torch.Generator().manual_seed(0)
     mix = torch.randn(WIDTH, WIDTH, generator=generator) / WIDTH**0.5
     labels = torch.arange(400) % CLASSES
@@ -83,9 +87,8 @@ def test_knn_takes_distances_in_chunks(seen, monkeypatch: pytest.MonkeyPatch):
 def test_knn_survives_features_that_are_all_zero(seen):
     train, _, other, *_ = seen
     dead = torch.zeros_like(other[:2])
-    close(
-        ours.KNN.fit(train, 5)(dead), torch.full((2,), 2**0.5)
-    )  # as far as anything at a right angle is
+    # as far as anything at a right angle is
+    close(ours.KNN.fit(train, 5)(dead), torch.full((2,), 2**0.5))
     reference = NearestNeighbors(n_neighbors=1).fit(nn.functional.normalize(train).numpy())
     close(
         ours.KNN.fit(train, 1)(other),
@@ -102,7 +105,9 @@ def test_more_neighbours_than_training_items(seen, k: int):
 
 
 def test_mahalanobis_is_pytorch_oods(seen):
-    """Its covariance is a sum instead of a mean, and its score half of the square: the same order, scaled by twice the number of items."""
+    """Its covariance is a sum instead of a mean, and its score half of the square: the same order,
+    scaled by twice the number of items.
+    """
     train, labels, other, *_ = seen
     theirs = peer.Mahalanobis(None).fit_features(train, labels).predict_features(other)
     close(ours.Mahalanobis.fit(train, labels)(other), 2 * len(train) * theirs, 1e-3)
@@ -120,7 +125,9 @@ def test_mahalanobis_by_its_definition_with_a_class_that_has_no_items(seen):
 
 
 def test_mahalanobis_takes_a_feature_without_variance(seen):
-    """A unit that is dead on all training items: an item that wakes it is far, the others are as far as without it."""
+    """A unit that is dead on all training items: an item that wakes it is far, the others are as
+    far as without it.
+    """
     train, labels, other, *_ = seen
     with_dead, others = (
         torch.cat([values, torch.zeros(len(values), 2)], dim=1) for values in (train, other)
@@ -145,7 +152,9 @@ def test_vim_is_pytorch_oods(seen, principal: int):
 
 @pytest.mark.parametrize("principal", [1, 12, 23])
 def test_vim_by_its_definition(seen, principal: int):
-    """The principal space by a singular value decomposition, in float64; what it leaves is found by subtraction."""
+    """The principal space by a singular value decomposition, in float64; what it leaves is found by
+    subtraction.
+    """
     train, _, other, head, train_logits, other_logits = seen
     weight, bias = head.weight.detach().double().numpy(), head.bias.detach().double().numpy()
     origin = -np.linalg.pinv(weight) @ bias

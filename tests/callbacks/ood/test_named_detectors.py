@@ -1,4 +1,6 @@
-"""Detectors of pytorch-ood by name: every one that takes logits or features, and a sentence for all others."""
+"""Detectors of pytorch-ood by name: every one that takes logits or features, and a sentence for all
+others.
+"""
 
 import sys
 
@@ -68,7 +70,8 @@ def test_a_named_detector_scores_as_it_does_by_itself():
 def test_detectors_that_need_passes_of_their_own_are_refused(name: str):
     with pytest.raises(
         InputError,
-        match=f"detectors name pytorch_ood.detector.{name}, which takes neither logits nor penultimate features",
+        match=f"detectors name pytorch_ood.detector.{name}, which takes neither logits nor "
+        "penultimate features",
     ):
         class_of(entry(name))
 

@@ -1,4 +1,6 @@
-"""Soft labels and uncertainties from judgements: by hand, by a plain loop, and by what must hold for any crowd."""
+"""Soft labels and uncertainties from judgements: by hand, by a plain loop, and by what must hold
+for any crowd.
+"""
 
 from pathlib import Path
 
@@ -130,13 +132,11 @@ def test_what_holds_for_any_crowd(answers: np.ndarray, images: list[int], order:
     for labels, other in ((result.equal, renamed.equal), (result.uncertainty, renamed.uncertainty)):
         np.testing.assert_allclose(labels.sum(1), 1, atol=1e-12)
         assert (labels >= 0).all()
-        np.testing.assert_allclose(
-            labels[:, [*order, 10]], other, atol=1e-12
-        )  # no digit is special
+        # no digit is special
+        np.testing.assert_allclose(labels[:, [*order, 10]], other, atol=1e-12)
     np.testing.assert_array_equal(result.equal > 0, result.uncertainty > 0)
-    np.testing.assert_array_equal(
-        result.equal[:, 10], result.uncertainty[:, 10]
-    )  # who rejects all is not unsure
+    # who rejects all is not unsure
+    np.testing.assert_array_equal(result.equal[:, 10], result.uncertainty[:, 10])
     assert (result.mean_uncertainty <= result.unsure_proportion + 1e-12).all()
     assert (result.unsure_proportion <= 10 * result.mean_uncertainty + 1e-12).all()
     sure = result.unsure_proportion == 0

@@ -1,4 +1,6 @@
-"""Dawid-Skene and MACE through crowd-kit: what is handed to it and what is taken from it, with a stand-in of the same interface and with itself."""
+"""Dawid-Skene and MACE through crowd-kit: what is handed to it and what is taken from it, with a
+stand-in of the same interface and with itself.
+"""
 
 import sys
 from types import ModuleType
@@ -17,13 +19,15 @@ ANSWERS = np.array(
     [sure_of(3), sure_of(3), [UNSURE, YES, *[NO] * 8], sure_of(), sure_of(0)], np.int8
 )
 CROWD = Judgements(
-    np.array(["x", "y"]), np.array(["a", "b", "c"]), np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 0, 1]), ANSWERS,
+    np.array(["x", "y"]), np.array(["a", "b", "c"]), np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 0, 1]), ANSWERS,  # noqa: E501
     np.full(5, np.nan), np.full(5, -1),
 )  # fmt: skip
 
 
 class Shares:
-    """A model that takes each label's share among the workers, in the rows and columns that crowd-kit answers with: those that occur."""
+    """A model that takes each label's share among the workers, in the rows and columns that
+    crowd-kit answers with: those that occur.
+    """
 
     made: list[dict] = []  # noqa: RUF012
 
@@ -72,7 +76,9 @@ def test_of_several_classes_alike_each_has_the_same_chance():
 
 @pytest.fixture(scope="module")
 def planted() -> tuple[Judgements, np.ndarray]:
-    """90 digits, each judged by four of five annotators who are right nine times of ten, and by two of three who always say 7."""
+    """90 digits, each judged by four of five annotators who are right nine times of ten, and by two
+    of three who always say 7.
+    """
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 10, 90)
     workers = np.stack([rng.permutation(5)[:4] for _ in truth])
@@ -91,9 +97,8 @@ def planted() -> tuple[Judgements, np.ndarray]:
     ), truth
 
 
-@pytest.mark.parametrize(
-    "model", ["dawid_skene", pytest.param("mace", marks=pytest.mark.long)]
-)  # crowd-kit takes half a minute for it
+# crowd-kit takes half a minute for it
+@pytest.mark.parametrize("model", ["dawid_skene", pytest.param("mace", marks=pytest.mark.long)])
 def test_crowd_kit_itself_finds_out_whom_to_trust(model: str, planted):
     judgements, truth = planted
     result = crowd_labels(judgements, model, seed=0)
@@ -113,7 +118,8 @@ def test_without_crowd_kit(monkeypatch: pytest.MonkeyPatch):
         crowd_labels(CROWD, "mace", seed=0)
     assert (
         str(mistake.value)
-        == 'mace labels need crowd-kit; install it with pip install -e ".[crowd]" -c constraints.txt.'
+        == 'mace labels need crowd-kit; install it with pip install -e ".[crowd]" -c '
+        "constraints.txt."
     )
 
 

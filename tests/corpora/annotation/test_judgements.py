@@ -1,4 +1,6 @@
-"""Raw judgements from long tables: every way of writing them gives the same arrays, and every contradiction ends in one sentence."""
+"""Raw judgements from long tables: every way of writing them gives the same arrays, and every
+contradiction ends in one sentence.
+"""
 
 from pathlib import Path
 
@@ -16,7 +18,9 @@ WORDS = {NO: "no", UNSURE: "unsure", YES: "yes"}
 def long_rows(
     annotations: dict[tuple[str, str], list[int]], **columns: dict[tuple[str, str], object]
 ) -> dict[str, list]:
-    """The long table of some annotations, ten rows each, with further columns where they are given."""
+    """The long table of some annotations, ten rows each, with further columns where they
+    are given.
+    """
     table: dict[str, list] = {
         name: [] for name in ("annotator", "image", "label", "answer", *columns)
     }
@@ -162,31 +166,38 @@ def longer(**row: object) -> dict[str, list]:
         (changed(image=(29, None)), "raw.csv has no image in row 29; every judgement needs one."),
         (
             longer(annotator="ann", image="a.png", label=3, answer="no"),
-            "raw.csv has an answer that contradicts an earlier one of the same annotator in row 30; each class of an image is judged once.",
+            "raw.csv has an answer that contradicts an earlier one of the same annotator in row "
+            "30; each class of an image is judged once.",
         ),
         (
             longer(annotator="ann", image="a.png", label=3, answer="yes"),
-            "raw.csv has an answer of the same annotator that was there before in row 30; each class of an image is judged once.",
+            "raw.csv has an answer of the same annotator that was there before in row 30; each "
+            "class of an image is judged once.",
         ),
         (
             {name: values[:13] + values[14:] for name, values in long_rows(ANNOTATIONS).items()},
-            "raw.csv has no answer of annotator bob on class 3 of image a.png; whoever judges an image must answer to all ten classes.",
+            "raw.csv has no answer of annotator bob on class 3 of image a.png; whoever judges an "
+            "image must answer to all ten classes.",
         ),
         (
             changed(milliseconds=(5, "soon")),
-            "raw.csv has milliseconds that are no time in row 5; they must be numbers above 0, or empty.",
+            "raw.csv has milliseconds that are no time in row 5; they must be numbers above 0, "
+            "or empty.",
         ),
         (
             changed(milliseconds=(5, -3)),
-            "raw.csv has milliseconds that are no time in row 5; they must be numbers above 0, or empty.",
+            "raw.csv has milliseconds that are no time in row 5; they must be numbers above 0, "
+            "or empty.",
         ),
         (
             changed(milliseconds=(5, 701)),
-            "raw.csv has milliseconds that differ from those of another row of the annotation in row 5; all ten rows of one must say the same.",
+            "raw.csv has milliseconds that differ from those of another row of the annotation in "
+            "row 5; all ten rows of one must say the same.",
         ),
         (
             changed(check=(5, "x")),
-            "raw.csv has another check than a digit in row 5; it must be the digit shown, or empty for ordinary images.",
+            "raw.csv has another check than a digit in row 5; it must be the digit shown, or "
+            "empty for ordinary images.",
         ),
     ],
 )

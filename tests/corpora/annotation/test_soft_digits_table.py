@@ -1,4 +1,6 @@
-"""soft-digits by its published columns: written and read again, in the forms that a published file may have, and refused by row."""
+"""soft-digits by its published columns: written and read again, in the forms that a published file
+may have, and refused by row.
+"""
 
 from pathlib import Path
 
@@ -31,10 +33,11 @@ def small_table(items: int = 12, simulated: bool = True) -> SoftDigitsTable:
     }
     labels["majority"] = VoteTable.from_probs(np.eye(11)[labels["uncertainty"].majority])
     images = rng.integers(256, size=(items, 28, 28), dtype=np.uint8)
+    # every source in every split
     split, source = (
         np.resize(["train", "val", "test", "train"], items),
         np.resize(["mnist", "mnist", "mukhoti"], items),
-    )  # every source in every split
+    )
     return SoftDigitsTable(
         images, labels, rng.random(items), rng.random(items), split, source, simulated
     )
@@ -123,7 +126,10 @@ def test_a_dataset_that_the_hub_does_not_give(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(datasets, "load_dataset", nothing)
     with pytest.raises(InputError) as mistake:
         read_soft_digits("somebody/soft-digits")
-    expected = "somebody/soft-digits could not be loaded from the hub (ConnectionError); give the id of a dataset, or a file."
+    expected = (
+        "somebody/soft-digits could not be loaded from the hub (ConnectionError); give the "
+        "id of a dataset, or a file."
+    )
     assert str(mistake.value) == expected
     with pytest.raises(InputError, match=r"there is no missing.parquet; give a parquet file"):
         read_soft_digits("missing.parquet")
@@ -136,7 +142,8 @@ def test_a_dataset_that_the_hub_does_not_give(monkeypatch: pytest.MonkeyPatch):
             "split",
             4,
             "validation",
-            "soft.parquet has the split 'validation' in row 4; every split must be train, val or test.",
+            "soft.parquet has the split 'validation' in row 4; every split must be train, val or "
+            "test.",
         ),
         (
             "images",
@@ -155,7 +162,8 @@ def test_a_dataset_that_the_hub_does_not_give(monkeypatch: pytest.MonkeyPatch):
             "soft_label",
             3,
             [0.5] * 11,
-            "soft.parquet, column soft_label, has probabilities that do not sum to 1 in row 3; every row must sum to 1.",
+            "soft.parquet, column soft_label, has probabilities that do not sum to 1 in row 3; "
+            "every row must sum to 1.",
         ),
         (
             "soft_label",
@@ -167,7 +175,8 @@ def test_a_dataset_that_the_hub_does_not_give(monkeypatch: pytest.MonkeyPatch):
             "original_labels",
             3,
             [0.5, 0.5],
-            "soft.parquet, column original_labels, has labels of different lengths or no numbers; all must",
+            "soft.parquet, column original_labels, has labels of different lengths or no "
+            "numbers; all must",
         ),
         (
             "human_uncert_mean",
@@ -199,7 +208,8 @@ def test_a_bad_row_is_told_in_one_sentence(
         (
             "soft_label",
             [[0.25] * 4] * 12,
-            "has labels of 4 numbers; they need one for each of 10 digits, and may have one for NaN",
+            "has labels of 4 numbers; they need one for each of 10 digits, and may have one for "
+            "NaN",
         ),
         (
             "soft_label_argmax",
@@ -269,7 +279,8 @@ def test_judgements_and_images_become_the_published_columns(
         "images x annotations: 1 x 1, 1 x 2",
         "unanimous (NoHLV): 50.0%; no digit (NaN) by majority: 50.0%",
         "mean uncertainty: 0.025; unsure proportion: 0.250",
-        "Pearson correlations over images of (1) milliseconds, (2) mean uncertainty, (3) unsure proportion, (4) entropy, equally weighted, "
+        "Pearson correlations over images of (1) milliseconds, (2) mean uncertainty, (3) unsure "
+        "proportion, (4) entropy, equally weighted, "
         "(5) entropy, uncertainty weighted:",
         "  (1)       -",
         "  (2)       -   1.000",
@@ -302,11 +313,12 @@ def test_models_of_annotators_become_columns_and_times_are_correlated(tmp_path: 
         raw,
     )
     lines = annotate(raw, items, tmp_path / "soft.parquet", models=["dawid_skene"])
+    # who took longer was sure
     assert lines[-5:-2] == [
         "  (1)   1.000",
         "  (2)  -1.000   1.000",
         "  (3)  -1.000   1.000   1.000",
-    ]  # who took longer was sure
+    ]
     labels = read_soft_digits(str(tmp_path / "soft.parquet")).labels["dawid_skene"]
     assert labels.majority[1] == 4
 

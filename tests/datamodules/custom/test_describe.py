@@ -1,4 +1,6 @@
-"""`describe` as a user sees it: what was understood of the votes, for a dataset of this project and for one's own."""
+"""`describe` as a user sees it: what was understood of the votes, for a dataset of this project and
+for one's own.
+"""
 
 import csv
 from itertools import takewhile
@@ -26,7 +28,9 @@ def lines_of(text: str) -> dict[str, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Forty items by eight people, of whom Zoe always says yes and Max the opposite; one item has no votes, two are the same, and one vote comes twice."""
+    """Forty items by eight people, of whom Zoe always says yes and Max the opposite; one item has
+    no votes, two are the same, and one vote comes twice.
+    """
     rng, rows = np.random.default_rng(0), []
     for item in range(40):
         truth = ("no", "unsure", "yes")[item % 3]

@@ -1,4 +1,6 @@
-"""Votes of one's own: every form gives the same table, files are joined by id, and what cannot be right is refused in one sentence."""
+"""Votes of one's own: every form gives the same table, files are joined by id, and what cannot be
+right is refused in one sentence.
+"""
 
 import csv
 from pathlib import Path
@@ -50,7 +52,9 @@ def long_columns(counts: np.ndarray = COUNTS) -> dict[str, list]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The same votes in all forms, and the same items as texts and as embeddings, in another order."""
+    """The same votes in all forms, and the same items as texts and as embeddings, in
+    another order.
+    """
     write_csv(tmp_path / "votes.csv", long_columns())
     pq.write_table(pa.table(long_columns()), tmp_path / "votes.parquet", row_group_size=7)
     counts = dict(zip(CLASSES, COUNTS.T.tolist(), strict=True))
@@ -196,7 +200,8 @@ def test_a_column_can_say_the_split(folder: Path):
 def test_a_column_of_another_split_is_refused(folder: Path):
     with pytest.raises(
         InputError,
-        match=r"column text, has 'Text of post \d+.' in rows 0, 1, 2 and 9 more; a split is train, val or test",
+        match=r"column text, has 'Text of post \d+.' in rows 0, 1, 2 and 9 more; a split is "
+        r"train, val or test",
     ):
         own(
             folder, **LONG, inputs="items.csv", embeddings="embeddings.npy", split_column="text"
@@ -252,7 +257,8 @@ def test_items_without_votes_are_an_error_until_they_are_left_out(folder: Path):
         both = {**form, "inputs": "items.csv", "embeddings": "embeddings.npy"}
         with pytest.raises(
             InputError,
-            match=r"no vote on 2 of 12 items \(post \d, post \d\); set data.leave_out_unvoted to true",
+            match=r"no vote on 2 of 12 items \(post \d, post \d\); set data.leave_out_unvoted to "
+            r"true",
         ):
             own(folder, **both).setup()
         data = loaded(folder, **both, leave_out_unvoted=True, standardize=False)
@@ -270,7 +276,8 @@ def test_a_second_vote_by_the_same_person_is_an_error_until_it_is_counted(folder
     both = {**LONG, "inputs": "items.csv", "embeddings": "embeddings.npy"}
     with pytest.raises(
         InputError,
-        match=rf"votes of one who on one item again in row {len(columns['id']) - 1};.*data.count_repeated",
+        match=r"votes of one who on one item again in row "
+        rf"{len(columns['id']) - 1};.*data.count_repeated",
     ):
         own(folder, **both).setup()
     assert loaded(folder, **both, count_repeated=True).corpus.votes.counts.sum() == COUNTS.sum() + 1  # pyright: ignore
@@ -550,7 +557,8 @@ def test_a_dataset_of_the_hub_is_read_without_its_code(
     )
     with pytest.raises(
         InputError,
-        match=r"no file someone/votes, and no dataset of that id could be loaded from the hub \(ConnectionError\)",
+        match=r"no file someone/votes, and no dataset of that id could be loaded from the hub "
+        r"\(ConnectionError\)",
     ):
         own(folder, **{**LONG, "votes": "someone/votes"}, inputs="items.csv", text="text").setup()
 

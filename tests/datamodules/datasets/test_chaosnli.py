@@ -1,4 +1,6 @@
-"""ChaosNLI from its published format: small files made in exactly that, and the real ones where they are at hand."""
+"""ChaosNLI from its published format: small files made in exactly that, and the real ones where
+they are at hand.
+"""
 
 import json
 from pathlib import Path
@@ -29,9 +31,8 @@ def test_both_subsets_one_after_the_other_with_votes_in_the_order_of_the_classes
     texts, votes = chaosnli(small_texts).read()
     published = rows_of(small_texts, "snli") + rows_of(small_texts, "mnli")
     assert votes.counts is not None
-    assert votes.counts.tolist() == [
-        row["label_count"] for row in published
-    ]  # e, n, c, which the loader does not look at
+    # e, n, c, which the loader does not look at
+    assert votes.counts.tolist() == [row["label_count"] for row in published]
     assert texts[0] == "Premise: The premise of snli-0.\nHypothesis: The hypothesis of snli-0."
     assert [text.split("Hypothesis: ")[1] for text in texts] == [
         row["example"]["hypothesis"] for row in published
@@ -179,7 +180,8 @@ def test_one_id_in_two_subsets(small_texts: Path, monkeypatch: pytest.MonkeyPatc
     trust_texts(monkeypatch, small_texts)
     with pytest.raises(
         InputError,
-        match=r"snli.jsonl and .*mnli_m.jsonl both hold the uid snli-7; two items must not share an id",
+        match=r"snli.jsonl and .*mnli_m.jsonl both hold the uid snli-7; two items must not share "
+        r"an id",
     ):
         chaosnli(small_texts).read()
 
@@ -204,7 +206,8 @@ def test_a_file_cut_short(small_texts: Path, capfd):
         path.write_bytes(content[:length])
         with pytest.raises(
             InputError,
-            match=r"chaosNLI_snli.jsonl is not the published file .* delete it to have it downloaded again",
+            match=r"chaosNLI_snli.jsonl is not the published file .* delete it to have it "
+            r"downloaded again",
         ):
             chaosnli(small_texts).read()
         with pytest.raises(

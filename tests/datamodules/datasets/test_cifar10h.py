@@ -1,4 +1,6 @@
-"""CIFAR-10H from its published formats: small files made in exactly those, and the real ones where they are at hand."""
+"""CIFAR-10H from its published formats: small files made in exactly those, and the real ones where
+they are at hand.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""CIFAR-10H as frozen embeddings: the same items and votes, standardised inputs, alone and in packs, and the embedder's name beside the numbers."""
+"""CIFAR-10H as frozen embeddings: the same items and votes, standardised inputs, alone and in
+packs, and the embedder's name beside the numbers.
+"""
 
 import json
 from pathlib import Path
@@ -129,10 +131,11 @@ def test_images_from_elsewhere_are_embedded_and_standardised_as_the_data_are(
     same.write_bytes((small_cifar / CIFAR10H.IMAGES.path).read_bytes())
     torch.testing.assert_close(data.ood_inputs(str(same), str(small_cifar)), data.corpus.inputs)
     same.unlink()
+    # read once for all members of a pack
     assert data.ood_inputs(str(same), str(small_cifar)).shape == (
         60,
         1280,
-    )  # read once for all members of a pack
+    )
     raw = frozen(small_cifar, cache, standardize=False)
     (tmp_path / "again.bin").write_bytes((small_cifar / CIFAR10H.IMAGES.path).read_bytes())
     assert torch.equal(raw.ood_inputs(str(tmp_path / "again.bin"), ""), raw.corpus.inputs)  # pyright: ignore

@@ -1,4 +1,6 @@
-"""CIFAR-10H-Hard: which images it holds, that a run's seed does not change them, and the published number of them."""
+"""CIFAR-10H-Hard: which images it holds, that a run's seed does not change them, and the published
+number of them.
+"""
 
 from pathlib import Path
 
@@ -19,7 +21,9 @@ def hard(root: Path, **options) -> CIFAR10HHard:
 
 @pytest.fixture
 def crowded() -> VoteTable:
-    """Three levels of entropy in two of ten bins and at the very top: 900 unanimous items, 300 of some disagreement, 2 of the most."""
+    """Three levels of entropy in two of ten bins and at the very top: 900 unanimous items, 300 of
+    some disagreement, 2 of the most.
+    """
     return VoteTable(
         np.random.default_rng(0).permutation([[20, 0]] * 900 + [[19, 1]] * 300 + [[10, 10]] * 2)
     )

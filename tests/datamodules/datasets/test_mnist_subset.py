@@ -1,4 +1,6 @@
-"""MNISTSubset: equal numbers of each digit, validation beside them, MNIST's own test part, all by the seed alone."""
+"""MNISTSubset: equal numbers of each digit, validation beside them, MNIST's own test part, all by
+the seed alone.
+"""
 
 from pathlib import Path
 

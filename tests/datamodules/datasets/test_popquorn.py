@@ -1,4 +1,6 @@
-"""POPQUORN's politeness ratings from their published format: small files made in exactly that, and the real one where it is at hand."""
+"""POPQUORN's politeness ratings from their published format: small files made in exactly that, and
+the real one where it is at hand.
+"""
 
 import csv
 from collections import Counter
@@ -90,11 +92,13 @@ GOOD = "5,0,Hello.,3.0\n5,1,Hello.,4.0\n"
         (GOOD + "6,,Go away.,2.0\n", "has no user_id in row 2"),
         (
             GOOD + "5,2,Go away.,2.0\n",
-            "has another text than before under the same instance_id in row 2; two items must not share an id",
+            "has another text than before under the same instance_id in row 2; two items must "
+            "not share an id",
         ),
         (
             GOOD + "5,1,Hello.,2.0\n",
-            "has a second rating of one item by the same user_id in row 2; each person has one vote",
+            "has a second rating of one item by the same user_id in row 2; each person has one "
+            "vote",
         ),
         (GOOD + '6,1,"Go aw', "cannot be read as CSV; it was cut short or altered"),
         (
@@ -132,7 +136,8 @@ def test_a_file_of_unknown_digest_is_taken_by_its_totals(
     rows = rows_of(small_texts / POPQUORN.FILE.path)
     with pytest.raises(
         InputError,
-        match=rf"holds {len(rows)} ratings of 60 items by 12 people, but 25,042 of 3,718 by 506 were published",
+        match=rf"holds {len(rows)} ratings of 60 items by 12 people, but 25,042 of 3,718 by 506 "
+        r"were published",
     ):
         popquorn(small_texts).read()
     monkeypatch.setattr(POPQUORN, "TOTALS", (len(rows), 60, 12))
@@ -153,7 +158,8 @@ def test_the_published_data_is_that_of_the_papers_table_1(
     assert len(texts) == len(set(texts)) == 3718
     assert votes.counts is not None
     assert votes.counts.sum(1).mean() == pytest.approx(6.7, abs=0.05)
-    # the paper counts 3,700 items, 18 fewer than were published, with a mean of 0.62: it does not say which it left out
+    # the paper counts 3,700 items, 18 fewer than were published, with a mean of 0.62: it does not
+    # say which it left out
     assert votes.normalized_entropy.mean() == pytest.approx(0.601, abs=0.001)
     assert votes.normalized_entropy.std() == pytest.approx(0.18, abs=0.005)
     assert len(np.unique(data.ratings.annotator)) == 506

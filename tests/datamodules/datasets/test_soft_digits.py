@@ -1,4 +1,6 @@
-"""SoftDigits as a datamodule: what it trains on and is judged by, its splits, its stand-in, and its place in packs."""
+"""SoftDigits as a datamodule: what it trains on and is judged by, its splits, its stand-in, and its
+place in packs.
+"""
 
 import json
 from pathlib import Path
@@ -100,7 +102,8 @@ def test_a_split_by_seed(tmp_path: Path):
     [
         (
             {"targets": "human"},
-            "data.targets is human; it must be one of original, majority, equal, uncertainty, dawid_skene, mace.",
+            "data.targets is human; it must be one of original, majority, equal, uncertainty, "
+            "dawid_skene, mace.",
         ),
         (
             {"evaluate_against": "x"},
@@ -269,9 +272,8 @@ def test_the_original_labels_judge_a_model_beside_people(small_mnist: Path):
         assert {name: result.metrics[name] for name in expected} == pytest.approx(
             expected, abs=1e-6
         )
-    other = (
-        StratumScores().run(classifier, judged).metrics
-    )  # judged by other labels, but in people's strata
+    # judged by other labels, but in people's strata
+    other = StratumScores().run(classifier, judged).metrics
     assert "accuracy_uncertainty" in other
     assert other["items_hlv"] == result.metrics["items_hlv"] == disputed.sum()
 

@@ -40,9 +40,8 @@ class Handler(BaseHTTPRequestHandler):
             }
             for i, text in enumerate(content["input"])
         ]
-        self.answer(
-            200, {"data": rows[::-1], "model": content["model"]}
-        )  # in another order, as the API may
+        # in another order, as the API may
+        self.answer(200, {"data": rows[::-1], "model": content["model"]})
 
     def answer(self, status: int, content: Any, **headers: str) -> None:
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -61,9 +60,8 @@ class OpenAIServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[dict[str, Any]] = []  # every request
         self.served: list[str] = []  # every text that was embedded
-        self.plan: list[
-            Misbehaviour | None
-        ] = []  # what to do with the next requests; None, and after the last, is a good answer
+        # what to do with the next requests; None, and after the last, is a good answer
+        self.plan: list[Misbehaviour | None] = []
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
         threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
 

@@ -1,4 +1,6 @@
-"""An embedder of texts that writes down what it was given, so that tests can count; it can also hang in the middle, to be killed there."""
+"""An embedder of texts that writes down what it was given, so that tests can count; it can also
+hang in the middle, to be killed there.
+"""
 
 import time
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ from datamodules.embedders import Embedder
 
 @dataclass(frozen=True)
 class RecordingEmbedder(Embedder):
-    """Embeds "12 anything" as (12, 144, length); after each batch, its texts are in `log`, a line each."""
+    """Embeds "12 anything" as (12, 144, length); after each batch, its texts are in `log`, a line
+    each.
+    """
 
     log: str
     weights: str = "first"

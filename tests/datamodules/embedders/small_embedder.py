@@ -1,4 +1,6 @@
-"""An embedder of texts and images alike that needs no model: eight numbers out of a digest, so that equal items, and only those, are alike."""
+"""An embedder of texts and images alike that needs no model: eight numbers out of a digest, so that
+equal items, and only those, are alike.
+"""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""The cache of embeddings: made once whatever happens, never taken for another's, and read only where it is whole."""
+"""The cache of embeddings: made once whatever happens, never taken for another's, and read only
+where it is whole.
+"""
 
 import json
 import os
@@ -56,9 +58,8 @@ def test_all_are_embedded_once_in_order_and_then_read(
     ) + [items % 10] * (items % 10 > 0)
 
 
-FORK = pytest.mark.filterwarnings(
-    "ignore:.*fork:DeprecationWarning"
-)  # Python 3.12 warns; a fresh process would import for seconds
+# Python 3.12 warns; a fresh process would import for seconds
+FORK = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 
 def start(*args) -> BaseProcess:
@@ -88,12 +89,13 @@ def test_killed_in_the_middle_and_resumed_with_nothing_embedded_twice(
 
 @FORK
 def test_killed_again_and_again_it_still_gets_there(embedder: RecordingEmbedder, tmp_path: Path):
-    """Killed at any moment, also while writing: at most the shard in work is embedded a second time."""
+    """Killed at any moment, also while writing: at most the shard in work is embedded a second
+    time.
+    """
     given, kills = texts(300), 0
     while (done := len(embedder.embedded())) < 250:
-        slow = replace(
-            embedder, pause=0.005, hang_at=given[5 * len(shards(tmp_path)) + 20]
-        )  # however late the kill, it does not get far
+        # however late the kill, it does not get far
+        slow = replace(embedder, pause=0.005, hang_at=given[5 * len(shards(tmp_path)) + 20])
         process = start(slow, given, tmp_path / "cache", 5)
         until(lambda done=done: len(embedder.embedded()) > done + 5, pause=0.001)
         time.sleep(0.0005 * (kills % 16))
@@ -184,7 +186,9 @@ def test_an_altered_value_is_noticed(embedder: RecordingEmbedder, tmp_path: Path
 def test_a_foreign_file_in_a_shards_place_is_not_taken_for_it(
     embedder: RecordingEmbedder, tmp_path: Path
 ):
-    """Another shard of the same cache, the same shard of another model's, and a plain safetensors file."""
+    """Another shard of the same cache, the same shard of another model's, and a plain safetensors
+    file.
+    """
     given = texts(30)
     embed_all(embedder, given, tmp_path / "cache", chunk=10)
     other = replace(embedder, weights="second", log=str(tmp_path / "other"))
@@ -201,7 +205,9 @@ def test_a_foreign_file_in_a_shards_place_is_not_taken_for_it(
 def test_a_shared_cache_with_values_that_are_not_finite_is_not_trusted(
     embedder: RecordingEmbedder, tmp_path: Path, value: float, capsys
 ):
-    """Although its digest is right: whoever made it may have had another version, or a broken one."""
+    """Although its digest is right: whoever made it may have had another version, or a
+    broken one.
+    """
     given = texts(30)
     embed_all(embedder, given, tmp_path / "cache", chunk=10)
     path = shards(tmp_path)[1]
@@ -217,7 +223,9 @@ def test_a_shared_cache_with_values_that_are_not_finite_is_not_trusted(
 
 
 def test_a_cache_follows_no_links(embedder: RecordingEmbedder, tmp_path: Path):
-    """What they lead to is not written to, be it a shard or what is said of the cache; a lock that is a link is refused."""
+    """What they lead to is not written to, be it a shard or what is said of the cache; a lock that
+    is a link is refused.
+    """
     given, thesis = texts(30), tmp_path / "thesis.tex"
     thesis.write_text("two years of work")
     embed_all(embedder, given, tmp_path / "cache", chunk=10)

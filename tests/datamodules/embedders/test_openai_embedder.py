@@ -1,4 +1,6 @@
-"""OpenAI's embeddings against a local server that answers like the API: rate limits, failures, bad answers, and a key that stays secret."""
+"""OpenAI's embeddings against a local server that answers like the API: rate limits, failures, bad
+answers, and a key that stays secret.
+"""
 
 import logging
 import traceback
@@ -103,7 +105,8 @@ def test_waits_double_up_to_a_minute_and_depend_on_the_seed_alone(
         server.plan = [status(500)] * TRIES
         with pytest.raises(
             InputError,
-            match=rf"gave no embeddings in {TRIES} tries, the last: status 500; what is done is kept",
+            match=rf"gave no embeddings in {TRIES} tries, the last: status 500; what is done is "
+            r"kept",
         ):
             replace(embedder, seed=seed).embed(TEXTS[:1])
     waits = TRIES - 1
@@ -117,7 +120,8 @@ def test_nobody_listens(embedder: OpenAIEmbedder, server: OpenAIServer):
     gone = replace(embedder, base_url="http://127.0.0.1:9/v1")
     with pytest.raises(
         InputError,
-        match=r"http://127.0.0.1:9/v1 gave no embeddings in 8 tries, the last: no whole answer \(ConnectionError\)",
+        match=r"http://127.0.0.1:9/v1 gave no embeddings in 8 tries, the last: no whole answer "
+        r"\(ConnectionError\)",
     ):
         gone.embed(TEXTS[:1])
 
@@ -133,8 +137,8 @@ def test_given_up_in_the_middle_and_continued_with_nothing_paid_twice(
     assert server.served == TEXTS, "something was paid twice"
     message = capsys.readouterr().out
     assert (
-        "OpenAI text-embedding-3-large: 23 texts, about 78 tokens, less than $0.01 at $0.13 per million tokens."
-        in message
+        "OpenAI text-embedding-3-large: 23 texts, about 78 tokens, less than $0.01 at $0.13 per "
+        "million tokens." in message
     )
     assert "OpenAI text-embedding-3-large: 11 texts, about 38 tokens" in message, (
         "the second estimate is of what was left"
@@ -275,7 +279,9 @@ def test_the_key_is_in_no_output_log_error_or_file(
 def test_a_password_file_does_not_replace_the_key(
     embedder: OpenAIEmbedder, server: OpenAIServer, tmp_path: Path, monkeypatch
 ):
-    """The HTTP library would send what .netrc holds for a host instead of the header that it was given."""
+    """The HTTP library would send what .netrc holds for a host instead of the header that it was
+    given.
+    """
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     embedder.embed(TEXTS[:1])

@@ -1,4 +1,6 @@
-"""What OpenAI's models take at once: texts cut at a token, said how, and requests of bounded size."""
+"""What OpenAI's models take at once: texts cut at a token, said how, and requests of
+bounded size.
+"""
 
 import sys
 from itertools import pairwise
@@ -18,7 +20,9 @@ from datamodules.embedders.openai_limits import (
 
 @pytest.fixture
 def tokenizer(monkeypatch: pytest.MonkeyPatch):
-    """The real tokenizer with a vocabulary of single bytes and "aa", because the published one would have to be fetched."""
+    """The real tokenizer with a vocabulary of single bytes and "aa", because the published one
+    would have to be fetched.
+    """
     tiktoken = pytest.importorskip(
         "tiktoken", reason="the tokenizer is not installed (extra `openai`)"
     )
@@ -38,10 +42,11 @@ def tokenizer(monkeypatch: pytest.MonkeyPatch):
         ("a" * 16_384, "a" * 16_384),  # 8,192 tokens of two bytes
         ("a" * 16_386, "a" * 16_000),
         ("<|endoftext|>" + "b" * 9_000, "<|endoftext|>" + "b" * 7_987),  # nothing special in a text
+        # the last token kept is half a letter, which is left out
         (
             "b" + "é" * 5_000,
             "b" + "é" * 3_999,
-        ),  # the last token kept is half a letter, which is left out
+        ),
     ],
 )
 def test_a_text_is_cut_at_a_token_and_only_if_it_is_too_long(tokenizer, text: str, kept: str):
@@ -53,7 +58,8 @@ def test_how_many_were_cut_is_said(tokenizer, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     assert OpenAIEmbedder().look_over(["short", "a" * 9_000]) == []
     assert OpenAIEmbedder().look_over(["short", "b" * 9_000, "a" * 9_000, "b" * 20_000]) == [
-        "2 of 4 texts are longer than OpenAI text-embedding-3-large takes: each was cut to its first 8,000 tokens."
+        "2 of 4 texts are longer than OpenAI text-embedding-3-large takes: each was cut to its "
+        "first 8,000 tokens."
     ]
 
 

@@ -61,12 +61,12 @@ def test_minilm_is_the_mean_of_its_last_states_at_unit_length(minilm: SentenceEm
 
 @offline
 def test_a_text_longer_than_the_model_takes_is_cut_and_counted(minilm: SentenceEmbedder):
-    fits, one_more, far_more = (
-        "dog " * words for words in (254, 255, 999)
-    )  # with the two tokens that frame a text: 256, 257, 1,001
+    # with the two tokens that frame a text: 256, 257, 1,001
+    fits, one_more, far_more = ("dog " * words for words in (254, 255, 999))
     assert minilm.look_over([fits, "short"]) == []
     assert minilm.look_over([fits, one_more, "short", far_more]) == [
-        "2 of 4 texts are longer than all-MiniLM-L6-v2 (sentence-transformers) takes: each was cut to its first 256 tokens."
+        "2 of 4 texts are longer than all-MiniLM-L6-v2 (sentence-transformers) takes: each was "
+        "cut to its first 256 tokens."
     ]
     result = minilm.embed([fits, fits + "and a cat", far_more])
     torch.testing.assert_close(result[1], result[0])
@@ -149,7 +149,8 @@ def test_without_the_package_the_same_model_comes_from_the_hub(
         ),
         (
             "nobody/no-such-model",
-            r"nobody/no-such-model could not be fetched from the hub \(ConnectionError\); fetch it by another way",
+            r"nobody/no-such-model could not be fetched from the hub \(ConnectionError\); fetch "
+            r"it by another way",
         ),
     ],
 )

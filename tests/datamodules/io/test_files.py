@@ -124,9 +124,8 @@ def test_archives_that_lie_there_are_used_and_neither_replaced_nor_deleted(serve
             assert find(tmp_path / str(number), file).read_bytes() == CONTENT
         assert mine.read_bytes() == content
         assert {path.name for path in mine.parent.iterdir()} <= {".lock", mine.name, "votes.npy"}
-    assert (
-        find(tmp_path / "new", tar).with_name("all.tar.gz").read_bytes() == archive
-    )  # kept for other files that it holds
+    # kept for other files that it holds
+    assert find(tmp_path / "new", tar).with_name("all.tar.gz").read_bytes() == archive
 
 
 def test_takes_one_member_out_of_a_zip_of_unknown_digest_and_checks_what_it_took(
@@ -161,7 +160,8 @@ def test_what_is_no_zip_or_lacks_the_member_leaves_nothing_behind(server, tmp_pa
         )
         with pytest.raises(
             AbsentFile,
-            match=rf"votes.npy is absent and what .*{name} gave is no archive with v1/votes.npy; put the file there",
+            match=rf"votes.npy is absent and what .*{name} gave is no archive with v1/votes.npy; "
+            r"put the file there",
         ):
             find(tmp_path / "root", file)
         assert not [

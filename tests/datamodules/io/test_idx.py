@@ -67,6 +67,7 @@ def test_a_file_that_is_not_whole_is_refused_by_name(content: bytes, message: st
 
 def test_real_labels_are_the_published_ones(real_data: Path):
     labels = read_idx(real_data / "mnist/t10k-labels-idx1-ubyte.gz")
+    # as in MNIST's papers
     assert np.bincount(labels).tolist() == [
         980,
         1135,
@@ -78,6 +79,6 @@ def test_real_labels_are_the_published_ones(real_data: Path):
         1028,
         974,
         1009,
-    ]  # as in MNIST's papers
+    ]
     official = "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"
     assert hashlib.sha256(idx_bytes(labels)).hexdigest() == official

@@ -1,4 +1,6 @@
-"""Images from elsewhere: every format as it is published, brought to any shape, and refused in one sentence where something is wrong."""
+"""Images from elsewhere: every format as it is published, brought to any shape, and refused in one
+sentence where something is wrong.
+"""
 
 import gzip
 import hashlib
@@ -77,7 +79,9 @@ def test_svhn_and_cifar100_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_cifar100_comes_out_of_its_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """What is downloaded, or put there by hand, is the archive; pooch takes one that lies there already."""
+    """What is downloaded, or put there by hand, is the archive; pooch takes one that lies there
+    already.
+    """
     content = write_cifar100(tmp_path / "made" / "test.bin").read_bytes()
     (tmp_path / "cifar-100-binary").mkdir()
     archive = tmp_path / "cifar-100-binary" / "x.tar.gz"
@@ -113,12 +117,14 @@ def test_what_is_absent_is_told_from_what_is_wrong(tmp_path: Path, monkeypatch: 
     trust(monkeypatch, "svhn", b"published")
     with pytest.raises(
         AbsentFile,
-        match=r"svhn/test_32x32.mat is absent and http://127.0.0.1:9/x.tar.gz could not be downloaded",
+        match=r"svhn/test_32x32.mat is absent and http://127.0.0.1:9/x.tar.gz could not be "
+        r"downloaded",
     ):
         fetch_ood_set("svhn", str(tmp_path))
     with pytest.raises(
         AbsentFile,
-        match=r"no file or folder svnh; give a path that exists, or one of the names cifar100, fashion_mnist, mnist, svhn",
+        match=r"no file or folder svnh; give a path that exists, or one of the names cifar100, "
+        r"fashion_mnist, mnist, svhn",
     ):
         fetch_ood_set("svnh", str(tmp_path))
     write_svhn(tmp_path / PUBLISHED["svhn"].path)
@@ -179,7 +185,10 @@ def test_a_folder_of_images_of_any_size_and_kind_in_the_order_of_paths(tmp_path:
 
 @pytest.mark.parametrize("size", [(8, 8), (32, 32), (20, 37)])
 def test_images_are_resized_as_pillow_does(size: tuple[int, int]):
-    """An implementation of its own, with antialiasing. Both round at each of two steps, so they may differ by 1."""
+    """An implementation of its own, with antialiasing.
+
+    Both round at each of two steps, so they may differ by 1.
+    """
     smooth = np.asarray(
         Image.fromarray(GREY[0]).resize((7, 7)).resize((28, 28), Image.Resampling.BICUBIC)
     )
@@ -194,11 +203,12 @@ def test_images_are_resized_as_pillow_does(size: tuple[int, int]):
     ("name", "content", "message"),
     [
         ("x.bin", COLOUR.tobytes()[:-1], "not in CIFAR's binary version"),
+        # a label of 200
         (
             "x.bin",
             np.full(3073, 200, np.uint8).tobytes(),
             "not in CIFAR's binary version",
-        ),  # a label of 200
+        ),
         ("x.bin", b"", "holds no images"),
         ("x.idx", idx_bytes(GREY)[:-5], "it was cut short"),
         ("x.idx", idx_bytes(GREY[:0]), "holds no images"),
@@ -263,7 +273,6 @@ def test_inputs_that_are_no_images(shape: tuple[int, ...], tmp_path: Path):
 def test_real_sets_pass_their_published_hash(name: str, mean: float, real_data: Path):
     images = read_ood_set(name, str(real_data), (3, 32, 32))
     assert images.shape == (10_000, 3, 32, 32)
-    assert images[:, 0].double().mean().item() / 255 == pytest.approx(
-        mean, abs=0.001
-    )  # the test sets' mean grey value
+    # the test sets' mean grey value
+    assert images[:, 0].double().mean().item() / 255 == pytest.approx(mean, abs=0.001)
     assert torch.equal(images[:, 0], images[:, 2])

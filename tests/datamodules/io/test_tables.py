@@ -1,4 +1,6 @@
-"""Tables from files: no network, nothing left behind, and what a user set in the datasets library stays as it was."""
+"""Tables from files: no network, nothing left behind, and what a user set in the datasets library
+stays as it was.
+"""
 
 import os
 import subprocess

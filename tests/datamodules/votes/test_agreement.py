@@ -1,4 +1,6 @@
-"""Krippendorff's alpha against his own worked examples, and the rules by which annotators become suspicious."""
+"""Krippendorff's alpha against his own worked examples, and the rules by which annotators become
+suspicious.
+"""
 
 from itertools import permutations
 
@@ -15,7 +17,8 @@ from datamodules.votes.agreement import (
 )
 from datamodules.votes.annotations import Annotations, count_votes, repeated_votes
 
-# "Computing Krippendorff's Alpha-Reliability" (2011), examples A, B and C: a line per observer, a dot where there is no value
+# "Computing Krippendorff's Alpha-Reliability" (2011), examples A, B and C: a line per observer, a
+# dot where there is no value
 PUBLISHED = [
     (("0100000010", "1110010000"), 0.095),
     (("aabbdcccedda", "babbbccceddd"), 0.692),
@@ -39,7 +42,9 @@ def test_alpha_of_krippendorffs_own_examples(observers: tuple[str, ...], publish
 
 
 def alpha_by_pairs(counts: np.ndarray) -> float:
-    """His definition, pair by pair: observed disagreement within units over that of all pairs of values, whatever their units."""
+    """His definition, pair by pair: observed disagreement within units over that of all pairs of
+    values, whatever their units.
+    """
     units = [
         [label for label, votes in enumerate(row) for _ in range(votes)]
         for row in counts.tolist()
@@ -62,7 +67,9 @@ def test_alpha_equals_its_definition_over_pairs(rows: list[list[int]]):
 
 
 def crowd(items: int = 60, annotator_probs: int = 12) -> Annotations:
-    """Eleven people who are mostly right; number 3 says the opposite of what is right, number 7 always says class 0."""
+    """Eleven people who are mostly right; number 3 says the opposite of what is right, number 7
+    always says class 0.
+    """
     rng = np.random.default_rng(0)
     item, who = (
         np.repeat(np.arange(items), annotator_probs),

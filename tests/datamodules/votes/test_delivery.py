@@ -1,4 +1,6 @@
-"""Deliveries: the mathematics of hard labels, what each delivers, and that nothing but (votes, seed, epoch) matters."""
+"""Deliveries: the mathematics of hard labels, what each delivers, and that nothing but (votes,
+seed, epoch) matters.
+"""
 
 import hashlib
 import json
@@ -79,14 +81,17 @@ def fingerprints() -> dict[str, str]:
     return digests
 
 
-# Proposition 1 of "Same Target, Different Basins": one hard label drawn from p, seen through the softmax q of the logits z.
+# Proposition 1 of "Same Target, Different Basins": one hard label drawn from p, seen through the
+# softmax q of the logits z.
 
 MONTE_CARLO_EPOCHS = 20_000
 
 
 @pytest.fixture(scope="module")
 def proposition():
-    """Items with their distributions p, logits z, q = softmax(z), and loss and gradient by autograd for each hard label."""
+    """Items with their distributions p, logits z, q = softmax(z), and loss and gradient by autograd
+    for each hard label.
+    """
     rng = np.random.default_rng(12)
     p = rng.dirichlet(np.ones(4), 5)
     p[0, [0, 3]] = 0
@@ -253,7 +258,10 @@ def test_more_than_256_classes_can_be_cycled_through():
 @pytest.mark.parametrize("name", sorted(CYCLES))
 def test_cycles_need_votes_and_say_what_to_use_instead(name):
     table = VoteTable.from_probs([[0.5, 0.5]], source="probs.npy")
-    message = "probs.npy has only probabilities, so there are no votes to cycle through; use StochasticLabelSampling, or set data.votes_per_item"
+    message = (
+        "probs.npy has only probabilities, so there are no votes to cycle through; use "
+        "StochasticLabelSampling, or set data.votes_per_item"
+    )
     with pytest.raises(InputError, match=re.escape(message)):
         DELIVERIES[name].bind(table, seed=0)
 

@@ -79,7 +79,7 @@ def test_the_letters_are_of_other_alphabets_and_look_like_what_they_stand_for():
         assert chr(like).isupper() == latin.isupper()
 
 
-NOTHING_TO_SEE = "\xad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u180f\u200b\u200f\u202e\u2060\u2065\u2800\u3164\ufe0f\ufeff\uffa0\ufff8\U0001d159\U0001d173\U000e0100"
+NOTHING_TO_SEE = "\xad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u180f\u200b\u200f\u202e\u2060\u2065\u2800\u3164\ufe0f\ufeff\uffa0\ufff8\U0001d159\U0001d173\U000e0100"  # noqa: E501
 
 
 @pytest.mark.parametrize("letter", NOTHING_TO_SEE)

@@ -1,4 +1,6 @@
-"""What votes take of memory, per item: linear in the number of items, with nothing of the size of a table of float64 passing through."""
+"""What votes take of memory, per item: linear in the number of items, with nothing of the size of a
+table of float64 passing through.
+"""
 
 import tracemalloc
 from collections.abc import Callable
@@ -26,7 +28,8 @@ def table(items: int) -> VoteTable:
     )
 
 
-# Bytes per item, at the peak of the work: what it leaves behind, and what it needs meanwhile. A table of float64 alone would be 800.
+# Bytes per item, at the peak of the work: what it leaves behind, and what it needs meanwhile. A
+# table of float64 alone would be 800.
 WORK: dict[str, tuple[Callable[[VoteTable], object], int]] = {
     "entropy": (lambda votes: votes.entropy, 8 + 8),
     "subsample": (lambda votes: votes.subsample(5, seed=0), 4 * CLASSES),
@@ -54,9 +57,8 @@ def test_memory_is_linear_in_the_items_and_no_more_than_what_is_kept(
         per_item.append(tracemalloc.get_traced_memory()[1] / items)
         tracemalloc.stop()
         del kept
-    passing = [
-        number - stated for number in per_item
-    ]  # of torch's own tensors nothing is seen here, only of numpy's
+    # of torch's own tensors nothing is seen here, only of numpy's
+    passing = [number - stated for number in per_item]
     assert passing[1] < 24, per_item
     assert passing[0] - passing[1] < 64, per_item  # the same blocks over fewer items
 

@@ -168,13 +168,14 @@ def test_split_is_stratified_by_majority_and_depends_on_the_seed_alone():
 
 
 def test_split_is_stratified_by_entropy_as_well():
+    # normalised entropies 0, 0.47, 0.97, 1 and 0.47 again, of the other class
     kinds = [
         [10, 0],
         [9, 1],
         [6, 4],
         [5, 5],
         [1, 9],
-    ]  # normalised entropies 0, 0.47, 0.97, 1 and 0.47 again, of the other class
+    ]
     votes = VoteTable(np.random.default_rng(0).permutation(np.repeat(kinds, 40, axis=0)))
     for part in votes.split([0.5, 0.25, 0.25], seed=3, entropy_bins=4):
         assert votes.counts is not None
@@ -228,7 +229,8 @@ def test_a_split_that_leaves_a_part_empty_is_named():
         ),
         (
             [[1, 1], [1, 1], [0.5, 2]],
-            "votes.csv has fractional votes in row 2; counts must be whole numbers; for probabilities use",
+            "votes.csv has fractional votes in row 2; counts must be whole numbers; for "
+            "probabilities use",
         ),
         (
             [[NAN, 1], [1, 1], [1, NAN]],
@@ -248,7 +250,8 @@ def test_a_split_that_leaves_a_part_empty_is_named():
         ),
         (
             [[1], [2]],
-            "votes.csv has shape [2, 1]; votes must be a table of at least one item and two classes",
+            "votes.csv has shape [2, 1]; votes must be a table of at least one item and two "
+            "classes",
         ),
         ([[[1, 2]]], "votes.csv has shape [1, 1, 2]; votes must be a table"),
         (np.zeros((0, 3)), "votes.csv has shape [0, 3]; votes must be a table"),
@@ -271,7 +274,8 @@ def test_bad_counts_are_named(counts, message):
     [
         (
             [[0.5, 0.5], [0.5, 0.4], [0.6, 0.6]],
-            "probs.csv has probabilities that do not sum to 1 in rows 1, 2; every row must sum to 1",
+            "probs.csv has probabilities that do not sum to 1 in rows 1, 2; every row must sum "
+            "to 1",
         ),
         (
             [[0.5, 0.5], [0.0, 0.0]],

@@ -92,9 +92,8 @@ def alone(
     )
     data = data_of(seed, delivery)
     if precision == "64-true":
-        data.corpus.inputs = (
-            data.corpus.inputs.double()
-        )  # before they are standardised, as in the pack
+        # before they are standardised, as in the pack
+        data.corpus.inputs = data.corpus.inputs.double()
     trainer.fit(classifier, datamodule=data)
     return classifier, trainer
 
@@ -129,7 +128,9 @@ NETWORKS = {
     ids=["Adam", "mixup", "SGD", "AdamW", "plain SGD"],
 )
 def test_a_member_ends_with_the_weights_of_its_solo_run(network, specs):
-    """In double precision: in single precision a last bit can turn a unit off, and Adam then makes a visible step of it."""
+    """In double precision: in single precision a last bit can turn a unit off, and Adam then makes
+    a visible step of it.
+    """
     members = pack_of(specs, 3, network)
     for member in members:
         member.classifier.double()

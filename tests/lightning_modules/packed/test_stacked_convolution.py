@@ -100,10 +100,11 @@ def test_of_equal_values_one_alone_is_given_the_gradient():
     diagonal = torch.tensor([[0.0, 2.0], [2.0, 0.0]])[..., None].requires_grad_()
     pooled(diagonal, ceil_mode=False).sum().backward()
     assert diagonal.grad is not None
+    # torch takes the other: of different patches that are alike to the last bit
     assert diagonal.grad[..., 0].tolist() == [
         [0, 0],
         [1, 0],
-    ]  # torch takes the other: of different patches that are alike to the last bit
+    ]
 
 
 def test_adding_strips_is_the_transpose_of_taking_them():

@@ -1,4 +1,6 @@
-"""What a report leaves out is said where one looks: on the terminal, on the page and in the copy."""
+"""What a report leaves out is said where one looks: on the terminal, on the page and in the
+copy.
+"""
 
 import json
 import math
@@ -67,11 +69,13 @@ def test_runs_that_are_not_finished_are_named_with_the_cause(
     )
     write_training(without_result(untested, tmp_path), TrainingRecord("epochs", 2, 2, 80))
     path = old.folder(tmp_path / "runs") / "results.json"
-    path.write_text(
-        json.dumps({"metrics": json.loads(path.read_text())["metrics"]})
-    )  # which an earlier version would write
+    # which an earlier version would write
+    path.write_text(json.dumps({"metrics": json.loads(path.read_text())["metrics"]}))
     lines, page, readme = said(study, tmp_path, capsys)
-    shown = f"{absent.name} (no results), {cut.name} (damaged results.json), {begun.name} (training not ended) and 3 more"
+    shown = (
+        f"{absent.name} (no results), {cut.name} (damaged results.json), {begun.name} "
+        "(training not ended) and 3 more"
+    )
     assert lines == [f"0 of 6 runs are finished; missing: {shown}"]
     causes = (
         "no results",
@@ -101,7 +105,10 @@ def test_runs_without_a_finite_number_are_named_too(
         path.write_text(json.dumps(results))
     lines, page, readme = said(study, tmp_path, capsys)
     names = f"{first.name}, {second.name}, {third.name} and 1 more"
-    line = f"soft_nll is absent or not finite in 4 of 6 runs, which are left out where it is shown: {names}"
+    line = (
+        "soft_nll is absent or not finite in 4 of 6 runs, which are left out where it is "
+        f"shown: {names}"
+    )
     assert lines == [line]
     assert f"<p>{line}.</p>" in page
     assert f"6 of 6 runs are finished. {line}. " in readme

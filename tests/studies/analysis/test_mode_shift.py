@@ -1,4 +1,6 @@
-"""The mode-shift control: the two parts against plain loops, exact sums, and the table as people read it."""
+"""The mode-shift control: the two parts against plain loops, exact sums, and the table as people
+read it.
+"""
 
 from fractions import Fraction
 

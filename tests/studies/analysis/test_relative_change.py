@@ -58,9 +58,8 @@ def test_pairs_matter():
 def test_no_change_where_the_reference_is_not_above_zero():
     result = relative_change([(np.array([0.2, 0.3]), np.array([-0.1, 0.05]))])
     assert np.isnan(result).all()
-    sometimes = relative_change(
-        [(np.full(3, 0.2), np.array([-0.1, 0.2, 0.3]))]
-    )  # a resample of the first alone is negative
+    # a resample of the first alone is negative
+    sometimes = relative_change([(np.full(3, 0.2), np.array([-0.1, 0.2, 0.3]))])
     assert sometimes.percent == pytest.approx(50)
     assert np.isnan([sometimes.low, sometimes.high]).all()
 

@@ -1,4 +1,6 @@
-"""The statistics against scipy, statsmodels, enumeration and hand-computed cases, and the laws that they obey."""
+"""The statistics against scipy, statsmodels, enumeration and hand-computed cases, and the laws that
+they obey.
+"""
 
 import itertools
 import math
@@ -103,7 +105,9 @@ def test_t_is_the_effect_size_times_the_root_of_n(pair):
 
 
 def share_of_sign_flips(differences: np.ndarray, alternative: str) -> float:
-    """The p-value by its definition: over all signs of the non-zero differences, the share at least as extreme as what was seen."""
+    """The p-value by its definition: over all signs of the non-zero differences, the share at least
+    as extreme as what was seen.
+    """
     kept = [d for d in differences if d != 0]
     sizes = [abs(d) for d in kept]
     ranks = [sum(other < size for other in sizes) + (sizes.count(size) + 1) / 2 for size in sizes]
@@ -218,7 +222,9 @@ def test_the_minimum_p_is_attained(seeds, alternative):
 @law
 @given(pairs(largest=1000))
 def test_rounding_breaks_no_ties(pair):
-    """Accuracies are counts over items: dividing changes neither which differences are equal nor which are 0."""
+    """Accuracies are counts over items: dividing changes neither which differences are equal nor
+    which are 0.
+    """
     counts, shares = pair, [values / 1000 for values in pair]
     assert statistics.paired_wilcoxon(*shares) == statistics.paired_wilcoxon(*counts)
     assert PAIRED["direction_agreement"](*shares) == PAIRED["direction_agreement"](*counts)
@@ -308,7 +314,9 @@ def test_direction_agreement_by_hand():
 
 
 def test_no_cell_of_the_basins_paper_survives_holm():
-    """12 cells over 5 seeds (its table 1): even where all seeds agree, 12 x 0.03125 is far from 0.05. With 8 seeds it would not be."""
+    """12 cells over 5 seeds (its table 1): even where all seeds agree, 12 x 0.03125 is far from
+    0.05. With 8 seeds it would not be.
+    """
     adjusted = statistics.holm([0.03125, 0.03125, 0.063, 0.094, 0.063, *[0.03125] * 7])
     assert adjusted.tolist() == [0.375] * 12
     assert statistics.holm([2**-8] * 12).max() < 0.05
@@ -340,7 +348,9 @@ def test_holm_agrees_with_statsmodels(cells):
 @law
 @given(p_values)
 def test_holm_is_its_definition(raw):
-    """The largest, over all p that are no larger than one's own, of p times the number of tests with that p or a larger one."""
+    """The largest, over all p that are no larger than one's own, of p times the number of tests
+    with that p or a larger one.
+    """
     expected = [max(min(1, q * sum(r >= q for r in raw)) for q in raw if q <= p) for p in raw]
     assert statistics.holm(raw).tolist() == expected
 
@@ -451,7 +461,9 @@ def test_bootstrap_of_an_outlier_at_extreme_confidence_spans_its_resamples():
     ("seeds", "least", "most"), [(5, 0.79, 0.90), (20, 0.90, 0.96), (80, 0.92, 0.98)]
 )
 def test_bootstrap_coverage_of_normal_values(seeds, least, most):
-    """Four standard errors of 600 simulations around what is known of BCa: too narrow for few values, right for many."""
+    """Four standard errors of 600 simulations around what is known of BCa: too narrow for few
+    values, right for many.
+    """
     samples = np.random.default_rng(seeds).normal(2, 3, size=(600, seeds))
     intervals = np.array(
         [
@@ -513,7 +525,8 @@ def test_bad_pairs(compare, a, b, message):
         ),
         (
             lambda: statistics.holm([0.1, 1.2, math.nan, -0.1]),
-            "p_values is outside 0 to 1 in rows 1, 3; a p-value is a probability, or NaN where there was no test.",
+            "p_values is outside 0 to 1 in rows 1, 3; a p-value is a probability, or NaN where "
+            "there was no test.",
         ),
         (lambda: statistics.bootstrap_interval([1]), "a has 1 value; it must have at least 2."),
         (

@@ -1,4 +1,6 @@
-"""Gains by the error of sparse targets: a hand-made dataset where the answer is known, checked with numpy and scipy."""
+"""Gains by the error of sparse targets: a hand-made dataset where the answer is known, checked with
+numpy and scipy.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +46,9 @@ SPEC = FigureSpec(
 
 
 class Opinions(VoteDataModule):
-    """A third of the items is unanimous, the others are split 7 to 3 or 3 to 7; the training rows are in no order."""
+    """A third of the items is unanimous, the others are split 7 to 3 or 3 to 7; the training rows
+    are in no order.
+    """
 
     num_classes = 2
     input_shape = (1,)
@@ -78,7 +82,9 @@ def expected_distance(seed: int, kind: str = "js") -> np.ndarray:
 
 
 def finish(folder: Path, delivery: str, seed: int) -> Record:
-    """A run whose predictions are even for soft labels, and which otherwise come the closer to annotators the larger the error is, or the smaller."""
+    """A run whose predictions are even for soft labels, and which otherwise come the closer to
+    annotators the larger the error is, or the smaller.
+    """
     data = data_of(seed)
     share = torch.zeros(ITEMS, dtype=torch.float64)
     error = torch.from_numpy(np.nan_to_num(expected_distance(seed)))
@@ -152,9 +158,8 @@ def test_correlations_have_the_sign_and_size_of_scipys(records):
     assert {len(gains.gain) for seeds in split.cells.values() for gains in seeds.values()} == {
         int((sparse_and_full(seed)[1].max(1) < 1).sum()) for seed in (0, 1, 2)
     }
-    assert list(split.spearman("Near").values()) == pytest.approx(
-        [1, 1, 1]
-    )  # items of one entropy: the gain depends on the error alone
+    # items of one entropy: the gain depends on the error alone
+    assert list(split.spearman("Near").values()) == pytest.approx([1, 1, 1])
     assert list(split.spearman("Far").values()) == pytest.approx([-1, -1, -1])
 
 

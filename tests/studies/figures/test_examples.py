@@ -1,4 +1,6 @@
-"""Example items: chosen by rule, of the first seed that has all models, and drawn as texts or pictures beside three distributions."""
+"""Example items: chosen by rule, of the first seed that has all models, and drawn as texts or
+pictures beside three distributions.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -106,10 +108,11 @@ def test_test_items_of_the_first_seed_that_has_all_models(tmp_path):
     ]
     result, absent = find_examples(SPEC, records, ["seed"], Shops())
     assert absent == []
+    # item 0 is a training item
     assert [(example.row, example.item) for example in result] == [
         (5, "text 5"),
         (6, "text 6"),
-    ]  # item 0 is a training item
+    ]
     assert result[0].class_names == ("cheap", "dear")
     for example in result:
         assert list(example.models) == ["soft", "hard"]
@@ -124,7 +127,8 @@ def test_what_there_is_not_is_said(tmp_path):
     result, absent = find_examples(SPEC, [soft], ["seed"], Shops())
     assert result == []
     assert absent == [
-        "Not drawn: no seed has a predictions.parquet, which cli.py predict writes, of each of soft, hard."
+        "Not drawn: no seed has a predictions.parquet, which cli.py predict writes, of each of "
+        "soft, hard."
     ]
     other = run(tmp_path, "hard", 0, PEOPLE, test=(3, 4, 5))
     _, absent = find_examples(SPEC, [soft, other], ["seed"], Shops())
@@ -135,7 +139,8 @@ def test_what_there_is_not_is_said(tmp_path):
         FigureSpec(**{**vars(SPEC), "choose": "same_class"}), [right, wrong], ["seed"], Shops()
     )
     assert absent == [
-        "Not drawn: there is no test item for which all models predict the annotators' majority class."
+        "Not drawn: there is no test item for which all models predict the annotators' majority "
+        "class."
     ]
 
 
@@ -205,10 +210,11 @@ def test_long_texts_are_cut_and_it_is_said():
     assert shown.count("\n") == LINES - 1
     assert shown.endswith(" …")
     assert "Cut to what fits (marked …): 1 text." in message
+    # a word that is longer than a line
     assert fitted("a" * 100, 9) == (
         "\n".join(["a" * 34, "a" * 34, "a" * 32]),
         False,
-    )  # a word that is longer than a line
+    )
 
 
 def test_nothing_is_clipped_or_laid_over_another_thing():

@@ -1,4 +1,6 @@
-"""Training histories as a figure: means over seeds where runs exist, marks at the mean epochs, and what is said about them."""
+"""Training histories as a figure: means over seeds where runs exist, marks at the mean epochs, and
+what is said about them.
+"""
 
 import json
 from dataclasses import replace
@@ -95,7 +97,8 @@ def test_a_column_that_no_run_has_is_not_drawn_and_the_others_are_named(tmp_path
     figure, message = draw_history(SPEC, [run(tmp_path, "a", 0, [1.0], "val/kl")], SECTION)
     assert figure is None
     assert message == [
-        "Not drawn: no finished run's history.json has the column val/soft_nll; they have lr, val/kl."
+        "Not drawn: no finished run's history.json has the column val/soft_nll; they have lr, "
+        "val/kl."
     ]
 
 
@@ -161,12 +164,13 @@ def test_panels_are_levels_of_another_factor_and_columns_are_rows_of_panels(tmp_
         [("b", [10.0, 2.5])],
     ]
     assert [axes.get_title() for axes in figure.axes] == ["the x", "y"] * 2
+    # once for each row
     assert [axes.get_ylabel().split(" ")[0] for axes in figure.axes] == [
         "Validation",
         "",
         "Training",
         "",
-    ]  # once for each row
+    ]
     assert (
         figure.axes[0].get_subplotspec().rowspan.start
         < figure.axes[2].get_subplotspec().rowspan.start

@@ -1,4 +1,6 @@
-"""A study that is continued with another number of processes: what has begun goes on as it was, and only the rest is cut anew."""
+"""A study that is continued with another number of processes: what has begun goes on as it was, and
+only the rest is cut anew.
+"""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Jobs forked from one process: each is alone, its end is told, and a server that dies takes nothing with it but its own jobs."""
+"""Jobs forked from one process: each is alone, its end is told, and a server that dies takes
+nothing with it but its own jobs.
+"""
 
 import os
 import signal

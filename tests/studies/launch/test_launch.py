@@ -1,4 +1,6 @@
-"""Running a study: every run as if alone, failures told, two processes in turn, and nothing lost to kill -9."""
+"""Running a study: every run as if alone, failures told, two processes in turn, and nothing lost to
+kill -9.
+"""
 
 import os
 import random
@@ -21,10 +23,11 @@ from tests.waiting import HANGS, until
 ROOT = Path(__file__).parents[3]
 DIGITS = str(ROOT / "configs/digits.yaml")
 pytestmark = pytest.mark.usefixtures("forked_jobs")
+# clipping has no packed form
 ALONE = {
     "model.network": "LeNet",
     "trainer.gradient_clip_val": 1000.0,
-}  # clipping has no packed form
+}
 
 
 def write_study(folder: Path, epochs: int = 3, **content) -> Path:
@@ -227,9 +230,8 @@ def test_two_processes_on_one_study_take_turns(tmp_path: Path):
     study, runs, message = write_study(tmp_path), tmp_path / "runs", tmp_path / "said"
     first = processes.Process(words(study, runs))
     until(lambda: list(runs.glob(".studies/small/*.json")))  # it has begun
-    first.send_signal(
-        signal.SIGSTOP
-    )  # however fast its jobs are, it has not ended before the other has started
+    # however fast its jobs are, it has not ended before the other has started
+    first.send_signal(signal.SIGSTOP)
     with open(message, "w") as output:
         second = processes.Process(words(study, runs), stdout=output, stderr=output)
     until(lambda: "which runs this study, since" in message.read_text())
@@ -279,7 +281,9 @@ def states(runs: Path) -> dict[Path, int]:
 
 @pytest.mark.long
 def test_killed_ten_times_and_started_again_it_ends_with_the_same_bits(tmp_path: Path):
-    """Packs, also of convolutions, and runs alone, killed with SIGKILL at random moments; the children die with their parent."""
+    """Packs, also of convolutions, and runs alone, killed with SIGKILL at random moments; the
+    children die with their parent.
+    """
     grids = {
         "packed": {
             "data.delivery": ["SoftLabels", "Multipass", "StochasticLabelSampling"],

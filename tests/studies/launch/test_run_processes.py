@@ -1,4 +1,6 @@
-"""A run of a study on several devices is started as a user would start it, and its results are those of one device."""
+"""A run of a study on several devices is started as a user would start it, and its results are
+those of one device.
+"""
 
 from pathlib import Path
 

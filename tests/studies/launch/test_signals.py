@@ -1,4 +1,6 @@
-"""A signal to a study, or to one of its jobs: a line that says how far it came, a code that says why, and the same command continues to the same results."""
+"""A signal to a study, or to one of its jobs: a line that says how far it came, a code that says
+why, and the same command continues to the same results.
+"""
 
 import os
 import signal
@@ -12,10 +14,11 @@ from tests import processes
 from tests.experiment.test_finished import start, wait_until
 from tests.studies.launch.test_launch import ALONE, write_study
 
+# options and epochs: so many that the signal finds the job at work
 KINDS = {
     "packed": ({}, 12),
     "alone": (ALONE, 4),
-}  # options and epochs: so many that the signal finds the job at work
+}
 
 
 def words(folder: Path, kind: str) -> list[str]:
@@ -46,7 +49,9 @@ def whole(
 
 
 def at_work(kind: str, folder: Path) -> bool:
-    """Whether a job has come past its first epochs, which it saves: a pack tells its share, a run alone leaves a checkpoint."""
+    """Whether a job has come past its first epochs, which it saves: a pack tells its share, a run
+    alone leaves a checkpoint.
+    """
     return any(
         folder.glob(
             "runs/.studies/small/*.progress"
@@ -64,7 +69,10 @@ def at_work(kind: str, folder: Path) -> bool:
 def test_a_signal_is_told_and_the_same_command_continues(
     tmp_path: Path, whole: tuple[str, Path], of: str, number: signal.Signals, code: int, name: str
 ):
-    """To the results of a study that nobody touched. `study run` itself goes on after a signal to a job of its, and says in the end what is missing."""
+    """To the results of a study that nobody touched.
+
+    `study run` itself goes on after a signal to a job of its, and says in the end what is missing.
+    """
     kind, untouched = whole
     command = words(tmp_path / "study", kind)
     process = start(command)

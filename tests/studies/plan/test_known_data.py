@@ -1,4 +1,6 @@
-"""A run knows its data: whoever changes the votes, the items or a default under its feet is told so, and nothing is mixed."""
+"""A run knows its data: whoever changes the votes, the items or a default under its feet is told
+so, and nothing is mixed.
+"""
 
 import json
 import os
@@ -39,9 +41,9 @@ def write_votes(folder: Path, flipped: bool = False, blanks: bool = False) -> No
 
 def options(folder: Path) -> list[str]:
     return [
-        "--data", "OwnVotes", "--data.root", str(folder), "--data.votes", "votes.csv", "--data.item", "item", "--data.label", "label",
+        "--data", "OwnVotes", "--data.root", str(folder), "--data.votes", "votes.csv", "--data.item", "item", "--data.label", "label",  # noqa: E501
         "--data.embeddings", "features.npy", "--data.name", "animals",
-        "--model.network", "MLPHead", "--trainer.max_epochs", "2", "--trainer.accelerator", "cpu", "--trainer.default_root_dir", str(folder / "runs"),
+        "--model.network", "MLPHead", "--trainer.max_epochs", "2", "--trainer.accelerator", "cpu", "--trainer.default_root_dir", str(folder / "runs"),  # noqa: E501
         "--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false",
     ]  # fmt: skip
 
@@ -102,8 +104,8 @@ def test_a_large_file_that_was_written_again_is_told_by_its_time(own: Path, caps
     os.utime(path, (1, 1))
     message = refused(capsys, "test", options(own))
     assert (
-        f"if it is the same file, give it its time back with: touch -d {noted['data']['items']['time']} {path}"
-        in message
+        "if it is the same file, give it its time back with: touch -d "
+        f"{noted['data']['items']['time']} {path}" in message
     )
     os.system(f"touch -d {noted['data']['items']['time']} {path}")
     main(["test", *options(own)])
@@ -148,7 +150,8 @@ def test_a_default_that_changed_in_somebody_s_own_class_is_told(tmp_path: Path):
     )
     with pytest.raises(
         InputError,
-        match=r"was trained with data.padding = 4, and that is 5 by default now; set data.padding to 4",
+        match=r"was trained with data.padding = 4, and that is 5 by default now; set "
+        r"data.padding to 4",
     ):
         know_data(
             tmp_path,
@@ -194,9 +197,8 @@ def test_every_part_of_the_data_is_in_its_fingerprint():
         == "the items in the items of Digits are not those that it was trained on"
     )
     labels = VoteTable.from_probs(data.corpus.votes.probs[:, ::-1])
-    assert (
-        difference(fingerprint(data, labels), fingerprint(data, data.corpus.votes)) is None
-    )  # one does not know of the other's
+    # one does not know of the other's
+    assert difference(fingerprint(data, labels), fingerprint(data, data.corpus.votes)) is None
     assert difference(
         fingerprint(data, labels), fingerprint(data, VoteTable.from_probs(data.corpus.votes.probs))
     ) == ("the labels in the probability table are not those that it was trained on")
@@ -274,9 +276,10 @@ def write_split(folder: Path, shift: int) -> None:
 def test_classes_that_are_called_otherwise_are_other_votes(own: Path, capsys):
     run_dir = main(["fit", *options(own)]).run_dir
     votes = own / "votes.csv"
+    # in the same order
     votes.write_text(
         votes.read_text().replace("cat", "ant").replace("dog", "bee").replace("fox", "cow")
-    )  # in the same order
+    )
     assert f"the classes in {votes} are not those that it was trained on" in refused(
         capsys, "test", options(own)
     )

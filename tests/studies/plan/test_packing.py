@@ -102,12 +102,13 @@ def test_packs_hold_equal_shapes_and_keep_seeds_together():
         r.name for r in runs
     )
     packs = [job for job in jobs if job.packed]
+    # two cores share the eight of one shape
     assert sorted(len(job.runs) for job in packs) == [
         1,
         1,
         4,
         4,
-    ]  # two cores share the eight of one shape
+    ]
     for job in packs:
         if len(job.runs) == 4:
             assert sorted(r.config["seed_everything"] for r in job.runs) in (

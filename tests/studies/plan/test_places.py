@@ -1,4 +1,6 @@
-"""A study works from anywhere: its paths are looked for in its own folder first, then in the working folder, then among the project's files."""
+"""A study works from anywhere: its paths are looked for in its own folder first, then in the
+working folder, then among the project's files.
+"""
 
 import shutil
 import subprocess
@@ -30,7 +32,9 @@ OWN = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A study with its votes and a config beside it, whose grids are those of a study in another folder with a config of its own."""
+    """A study with its votes and a config beside it, whose grids are those of a study in another
+    folder with a config of its own.
+    """
     folder = tmp_path / "[red]x[/red]:fire:"
     (folder / "data").mkdir(parents=True)
     (folder / "base").mkdir()
@@ -93,9 +97,8 @@ def test_a_study_is_run_and_reported_from_any_folder_and_its_paths_are_printed_a
     here = Study.load("study.yaml").runs()
     assert [run.name for run in here] == [run.name for run in from_root]
     assert all(read_results(run.folder(runs)) for run in here)
-    assert (
-        here[0].config["data"]["init_args"]["root"] == "data"
-    )  # as it is written, where that is right
+    # as it is written, where that is right
+    assert here[0].config["data"]["init_args"]["root"] == "data"
     assert from_root[0].config["data"]["init_args"]["root"] == str(folder / "data")
     assert not (elsewhere / "runs").exists()
     monkeypatch.chdir(elsewhere)
@@ -166,15 +169,16 @@ def test_what_a_study_names_is_looked_for_beside_it_then_where_one_is(
     path.write_text(yaml.safe_dump({**content, "configs": ["absent.yaml"]}))
     with pytest.raises(
         InputError,
-        match=r"x\.yaml: configs name absent\.yaml, which is not there: it is neither in the study's folder .*x.*",
+        match=r"x\.yaml: configs name absent\.yaml, which is not there: it is neither in the "
+        r"study's folder .*x.*",
     ):
         Study.load(path)
     path.write_text(yaml.safe_dump({**content, "extends": "absent.yaml"}))
     with pytest.raises(InputError) as result:
         Study.load(path)
     assert (
-        f"absent.yaml, which {path} extends, cannot be read as a study: it is neither in the study's folder {folder}, "
-        in str(result.value)
+        f"absent.yaml, which {path} extends, cannot be read as a study: it is neither in the "
+        f"study's folder {folder}, " in str(result.value)
     )
     assert f"nor in the working folder {tmp_path}, nor in the project's {ROOT}." in str(
         result.value

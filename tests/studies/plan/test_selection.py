@@ -1,4 +1,6 @@
-"""Studies in two stages: who wins and why, what a selection waits for, every run once, and packs that end as if each run had been alone."""
+"""Studies in two stages: who wins and why, what a selection waits for, every run once, and packs
+that end as if each run had been alone.
+"""
 
 import json
 import math
@@ -112,9 +114,8 @@ def test_the_least_loss_wins_and_of_equals_the_first_in_the_order_of_the_yaml(tm
             == chosen[levels["labels"]]["model.optimizer.init_args.lr"]
         )
     names = {run.name for run in study.runs()}
-    assert (
-        sum(run.name in names for run in stage.runs) == 2
-    )  # seed 0 is what the grid has run already
+    # seed 0 is what the grid has run already
+    assert sum(run.name in names for run in stage.runs) == 2
 
 
 def test_neither_a_diverged_cell_nor_one_without_a_finite_loss_wins(tmp_path: Path):
@@ -134,9 +135,8 @@ def test_neither_a_diverged_cell_nor_one_without_a_finite_loss_wins(tmp_path: Pa
     assert (len(soft.diverged), soft.missing) == (3, [])
     assert hard.winner is None
     assert len(hard.diverged) == 4
-    assert (
-        len(Collection.of(study, tmp_path).planned) == 8 + 2
-    )  # the other combination goes on, with two more seeds
+    # the other combination goes on, with two more seeds
+    assert len(Collection.of(study, tmp_path).planned) == 8 + 2
 
 
 def test_a_grid_that_is_not_complete_is_not_chosen_from(
@@ -154,15 +154,14 @@ def test_a_grid_that_is_not_complete_is_not_chosen_from(
     main(["study", "plan", str(study.path), "--runs", str(tmp_path)])
     output = capsys.readouterr().out
     assert (
-        f"Then a second stage, best: the least val_loss of search for each labels; 2 winners x 3 = 6 runs; {expected}."
-        in output
+        "Then a second stage, best: the least val_loss of search for each labels; 2 winners x 3 "
+        f"= 6 runs; {expected}." in output
     )
     report = build_report(study, tmp_path)
     assert expected in report.selections[0].caption[-1]
     assert report.selections[0].rows[0]["tried"] == "3 of 4"
-    assert (
-        report.selections[0].rows[1]["model.optimizer.init_args.lr"] == "0.01"
-    )  # this one is decided
+    # this one is decided
+    assert report.selections[0].rows[1]["model.optimizer.init_args.lr"] == "0.01"
 
 
 def test_a_selection_by_the_test_set_is_refused(tmp_path: Path):
@@ -366,7 +365,9 @@ def test_both_stages_end_in_one_command_and_nothing_is_done_twice(
 def test_a_packed_run_has_the_history_and_the_checkpoint_of_its_solo_run(
     finished: Path, tmp_path: Path
 ):
-    """Early stopping, plateau and best checkpoint by the loss against the majority; scores on all three splits."""
+    """Early stopping, plateau and best checkpoint by the loss against the majority; scores on all
+    three splits.
+    """
     words = {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in OPTIONS.items()

@@ -1,4 +1,6 @@
-"""A study's YAML: expanded to the runs that the command line would make, equal runs once, mistakes named."""
+"""A study's YAML: expanded to the runs that the command line would make, equal runs once, mistakes
+named.
+"""
 
 from pathlib import Path
 
@@ -132,7 +134,8 @@ def test_fixed_options_hold_for_all_runs_and_change_their_names(tmp_path: Path):
         ),
         (
             {"g": {"data.subsets": [["snli"], ["mnli"]]}},
-            r"grids\.g\.data\.subsets has a level that is neither a word, a number nor a class_path",
+            r"grids\.g\.data\.subsets has a level that is neither a word, a number nor a "
+            r"class_path",
         ),
     ],
 )
@@ -226,6 +229,7 @@ def test_a_run_of_two_grids_has_the_probes_of_both_whichever_comes_first(tmp_pat
         ]
     with pytest.raises(
         InputError,
-        match="is in several grids, with different callbacks in each; one of them must list the callbacks of all",
+        match="is in several grids, with different callbacks in each; one of them must list the "
+        "callbacks of all",
     ):
         runs("dynamics", "strata")

@@ -72,9 +72,8 @@ def test_hessians_count_where_a_run_has_the_probe(tmp_path: Path):
             Study.load(study(tmp_path, options=options)).runs(), predict=False, steps=1
         )
         assert first.product > 0
-        assert (
-            first.differentiated == 3 * 60 * items // 2
-        )  # half of 60 products over the test items, or a sample of them
+        # half of 60 products over the test items, or a sample of them
+        assert first.differentiated == 3 * 60 * items // 2
 
 
 def test_arithmetic_of_a_layer_is_that_of_its_matrix():

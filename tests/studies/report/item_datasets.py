@@ -1,4 +1,6 @@
-"""Two small datasets that can show their items to people: the digits as pictures, and as texts about them over three classes. SIMULATED annotators."""
+"""Two small datasets that can show their items to people: the digits as pictures, and as texts
+about them over three classes. SIMULATED annotators.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,7 +31,8 @@ class Texts(Digits):
 
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
         return [
-            f"Premise: item {row} costs $5 and not $6, as was said.\nHypothesis: it is cheap 🙂. {'Very long. ' * int(row % 60)}"
+            f"Premise: item {row} costs $5 and not $6, as was said.\nHypothesis: it is cheap 🙂. "
+            f"{'Very long. ' * int(row % 60)}"
             for row in rows
         ]
 

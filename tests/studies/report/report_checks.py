@@ -6,7 +6,9 @@ from studies.report.report import Report
 
 
 def check_legible(figure: Figure | None, may_touch: bool = True) -> None:
-    """No text below 8 points, nothing beyond the page; axes beside each other where `may_touch` is not."""
+    """No text below 8 points, nothing beyond the page; axes beside each other where `may_touch` is
+    not.
+    """
     assert figure is not None
     figure.draw_without_rendering()
     texts = [

@@ -1,4 +1,6 @@
-"""Whatever lies in a folder and whenever a writer is killed: what is not known to be ours is neither replaced nor removed."""
+"""Whatever lies in a folder and whenever a writer is killed: what is not known to be ours is
+neither replaced nor removed.
+"""
 
 import json
 import os
@@ -96,7 +98,8 @@ def test_a_folder_or_a_link_in_a_files_place_is_named(tmp_path: Path):
             (folder / place).write_text("a person's")
         with pytest.raises(
             InputError,
-            match=rf"/{number}/{place.split('/')[0]} (was not written by|is not a folder that) a report",
+            match=rf"/{number}/{place.split('/')[0]} (was not written by|is not a folder that) a "
+            r"report",
         ):
             write(folder, FIRST)
     assert (tmp_path / "thesis.tex").read_text() == "two years of work"
@@ -153,7 +156,8 @@ def test_files_of_another_owner_are_refused_by_its_name(
     replace_files(tmp_path, FIRST, {}, other)
     with pytest.raises(
         InputError,
-        match=rf"^{tmp_path} holds a {kind} of the study {study}, as its {LIST} says; move it away\.$",
+        match=rf"^{tmp_path} holds a {kind} of the study {study}, as its {LIST} says; move it "
+        r"away\.$",
     ):
         write(tmp_path, SECOND)
     assert held(tmp_path) == FIRST
@@ -172,7 +176,10 @@ def test_without_a_list_only_what_would_stay_as_it_is_is_ours(tmp_path: Path):
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_no_sequence_of_reports_and_persons_loses_what_a_person_wrote(data: st.DataObject):
-    """A person writes, changes, deletes and lays links; reports of varying files come in between. Files are of a few names, so that they meet."""
+    """A person writes, changes, deletes and lays links; reports of varying files come in between.
+
+    Files are of a few names, so that they meet.
+    """
     names = ["a", "b", "tables/a", "tables/b"]
     with TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
@@ -212,7 +219,9 @@ EVENTS = ("replace", "unlink", "fsync", "rmdir")
 
 
 def _be_killed(folder: Path, count: int) -> None:
-    """Write the second set, and be killed right before the given one of all that changes the disk."""
+    """Write the second set, and be killed right before the given one of all that changes
+    the disk.
+    """
     left = count
     for event in EVENTS:
         known = getattr(os, event)
@@ -230,7 +239,9 @@ def _be_killed(folder: Path, count: int) -> None:
 
 
 def test_killed_at_any_moment_it_knows_its_own_files_again(tmp_path: Path):
-    """Every file is the old or the new one, a person's are as they were, and the next one has everything in place and leaves no rests."""
+    """Every file is the old or the new one, a person's are as they were, and the next one has
+    everything in place and leaves no rests.
+    """
     code, count = -signal.SIGKILL, 0
     while code == -signal.SIGKILL:
         count += 1

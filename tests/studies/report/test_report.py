@@ -1,4 +1,6 @@
-"""Reports of runs that were never trained: every number against numpy, scipy and statsmodels, and every file as its reader sees it."""
+"""Reports of runs that were never trained: every number against numpy, scipy and statsmodels, and
+every file as its reader sees it.
+"""
 
 import csv
 import json
@@ -128,7 +130,10 @@ def make_study(folder: Path, **changes: Any) -> Study:
 
 
 def score(metric: str, factors: dict[str, Any]) -> float:
-    """A made-up result. It depends on the seed most of all, so that only paired tests see what a delivery does."""
+    """A made-up result.
+
+    It depends on the seed most of all, so that only paired tests see what a delivery does.
+    """
     seed, delivery, votes = (
         factors["seed_everything"],
         DELIVERIES.index(factors["data.delivery"]),
@@ -399,8 +404,8 @@ def test_points_are_the_seeds_and_lines_the_means(written):
 def test_curves_use_what_predictions_there_are_and_say_so(written, tmp_path):
     page = (written / "out" / "report.html").read_text()
     assert (
-        "Drawn from the 2 of 15 runs that have a predictions.parquet. Nothing to draw yet for Multipass."
-        in page
+        "Drawn from the 2 of 15 runs that have a predictions.parquet. Nothing to draw yet for "
+        "Multipass." in page
     )
     study = make_study(tmp_path, report={"figures": FIGURES})
     finish(study, tmp_path / "runs")
@@ -755,7 +760,9 @@ def test_the_study_of_the_repository_has_a_report(tmp_path):
 
 
 def test_published_numbers_are_whole():
-    """Every cell has a mean, every entry its place in the paper; spot checks against the paper itself."""
+    """Every cell has a mean, every entry its place in the paper; spot checks against the paper
+    itself.
+    """
     content = yaml.safe_load((PUBLISHED / "basins.yaml").read_text())
     tables = content["tables"]
     assert {entry["where"] for entry in tables.values()} >= {

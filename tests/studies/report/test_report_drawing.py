@@ -1,4 +1,6 @@
-"""A report's figures show words as they were typed, and one that cannot be drawn costs neither the others nor the tables."""
+"""A report's figures show words as they were typed, and one that cannot be drawn costs neither the
+others nor the tables.
+"""
 
 import json
 from pathlib import Path
@@ -20,7 +22,8 @@ from tests.studies.report.report_checks import check_legible
 BROKEN = r"$\frac{$"
 LABELS = {
     "SoftLabels": BROKEN,
-    "MajorityVote": "$x^2$ and a label that goes on and on, far beyond what anybody would read in the legend of a figure",
+    "MajorityVote": "$x^2$ and a label that goes on and on, far beyond what anybody would read "
+    "in the legend of a figure",
 }
 NOTE = "figures/odd.png is not drawn: there was <no> ink (OSError)."
 
@@ -152,6 +155,6 @@ def test_the_report_has_the_notes_of_runs(folder: Path, tmp_path: Path):
     page = write_files(built(folder), tmp_path).read_text()
     run.write_text(content)
     assert (
-        "3 runs: figures/odd.png is not drawn: there was &lt;no&gt; ink (OSError).\n3 runs: one</pre>"
-        in page
+        "3 runs: figures/odd.png is not drawn: there was &lt;no&gt; ink (OSError).\n3 runs: "
+        "one</pre>" in page
     )

@@ -1,4 +1,6 @@
-"""Reports and their copies as files: one whole report whoever writes or dies at the same time, and never a file of the user's lost."""
+"""Reports and their copies as files: one whole report whoever writes or dies at the same time, and
+never a file of the user's lost.
+"""
 
 import os
 import re
@@ -49,7 +51,9 @@ def report(made: tuple[Study, Path]) -> Report:
 
 
 def renamed(report: Report, title: str) -> Report:
-    """The same with another title, which its page and its README.md show, and every table in its caption."""
+    """The same with another title, which its page and its README.md show, and every table in its
+    caption.
+    """
     return replace(
         report,
         study=replace(report.study, title=title),
@@ -113,7 +117,8 @@ def test_a_report_that_a_person_has_changed_is_not_written_over(
     before = held(tmp_path)
     with pytest.raises(
         InputError,
-        match=rf"{name} was changed after it was written; move it away, or delete it to have it written again\.",
+        match=rf"{name} was changed after it was written; move it away, or delete it to have it "
+        r"written again\.",
     ):
         write_files(renamed(report, "Another"), tmp_path)
     assert held(tmp_path) == before
@@ -124,7 +129,8 @@ def test_a_folder_that_is_no_report_is_not_written_to(report: Report, tmp_path: 
     (tmp_path / "tables" / "first.csv").write_text("a person's")
     with pytest.raises(
         InputError,
-        match=r"tables/first\.csv was not written by a report that keeps a list of its files; move it away, so that the report can be written\.",
+        match=r"tables/first\.csv was not written by a report that keeps a list of its files; "
+        r"move it away, so that the report can be written\.",
     ):
         write_files(report, tmp_path)
     assert held(tmp_path).keys() == {"tables/first.csv", ".lock"}
@@ -147,7 +153,9 @@ def test_a_report_of_an_earlier_version_is_known_by_its_page(report: Report, tmp
 
 
 def test_of_two_reports_at_once_one_whole_report_is_left(report: Report, tmp_path: Path):
-    """Ten at once, in fact, each of which says its own number in every table and on its page; a reader meanwhile sees whole pages alone."""
+    """Ten at once, in fact, each of which says its own number in every table and on its page; a
+    reader meanwhile sees whole pages alone.
+    """
     out = tmp_path / "out"
     write_files(renamed(report, "Number 99."), out)
     context = get_context("fork")
@@ -192,7 +200,9 @@ def test_of_two_reports_at_once_one_whole_report_is_left(report: Report, tmp_pat
 def test_a_report_killed_in_mid_write_leaves_a_whole_page_and_the_next_one_no_rests(
     report: Report, tmp_path: Path, event: str, name: str, new: bool | None
 ):
-    """Killed before any file has taken its place, and between any two, all that a reader can open is whole; `new`: whether it is the new page."""
+    """Killed before any file has taken its place, and between any two, all that a reader can open
+    is whole; `new`: whether it is the new page.
+    """
     write_files(replace(renamed(report, "Before"), tables=report.tables[::-1]), tmp_path)
     before = held(tmp_path)
 
@@ -230,7 +240,9 @@ def test_a_report_killed_in_mid_write_leaves_a_whole_page_and_the_next_one_no_re
 
 @pytest.fixture
 def paper(tmp_path: Path) -> Path:
-    """A paper's folder, with figures and tables of the authors' own, one of them by the name of a report's."""
+    """A paper's folder, with figures and tables of the authors' own, one of them by the name of a
+    report's.
+    """
     for name in (
         "paper.tex",
         "figures/mine.png",
@@ -246,14 +258,19 @@ def paper(tmp_path: Path) -> Path:
 def test_a_copy_into_a_papers_folder_touches_nothing_of_it(
     made: tuple[Study, Path], report: Report, paper: Path, capsys: pytest.CaptureFixture
 ):
-    """By the command: refused where a file is in the way, before even the report is written; else written beside what is there."""
+    """By the command: refused where a file is in the way, before even the report is written; else
+    written beside what is there.
+    """
     study, runs = made
     before = held(paper)
     command = ["study", "report", str(study.path), "--runs", str(runs), "--copy", str(paper)]
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert ended.value.code == 2
-    message = "figures/points.png was not written by a copy that keeps a list of its files; name a new folder after --copy, or delete what is there."
+    message = (
+        "figures/points.png was not written by a copy that keeps a list of its files; name "
+        "a new folder after --copy, or delete what is there."
+    )
     assert capsys.readouterr().err == f"error: {paper}/{message}\n"
     assert held(paper) == before
     assert not (runs / "sweep-report").exists()
@@ -287,7 +304,8 @@ def test_a_copy_that_a_person_has_changed_is_refused_by_name(
     ):
         with pytest.raises(
             InputError,
-            match=rf"{name} was changed after it was written; move it away, or delete it to have it written again\.",
+            match=rf"{name} was changed after it was written; move it away, or delete it to have "
+            r"it written again\.",
         ):
             write_copy(changed, tmp_path)
     assert held(tmp_path) == before
@@ -296,7 +314,10 @@ def test_a_copy_that_a_person_has_changed_is_refused_by_name(
 def refused(report: Report, folder: Path, name: str) -> None:
     """Nothing is touched, and the file in the way is named with what to do."""
     before = held(folder)
-    message = "was not written by a copy that keeps a list of its files; name a new folder after --copy, or delete what is there"
+    message = (
+        "was not written by a copy that keeps a list of its files; name a new folder after "
+        "--copy, or delete what is there"
+    )
     with pytest.raises(InputError, match=rf"^{re.escape(str(folder / name))} {message}\.$"):
         write_copy(report, folder)
     assert held(folder) == before
@@ -370,7 +391,8 @@ def test_a_copy_goes_neither_to_runs_nor_to_reports_nor_to_another_studys_copy(
         old: f"is the folder of a report; {new}",
         trained: f"is the folder of a run; {new}",
         tmp_path
-        / "copy": f"holds a copy of the study other, as its {LIST} says; {new}, or delete what is there",
+        / "copy": f"holds a copy of the study other, as its {LIST} says; {new}, or delete what "
+        "is there",
     }
     for again in range(2):
         before = held(tmp_path), held(runs)
@@ -391,7 +413,8 @@ def test_a_report_does_not_replace_a_copy(report: Report, tmp_path: Path):
     before = held(tmp_path)
     with pytest.raises(
         InputError,
-        match=rf"^{tmp_path} holds a copy of the study sweep, as its {LIST} says; move it away, so that the report can be written\.$",
+        match=rf"^{tmp_path} holds a copy of the study sweep, as its {LIST} says; move it away, "
+        r"so that the report can be written\.$",
     ):
         write_files(report, tmp_path)
     assert held(tmp_path) == {**before, ".lock": b""}
@@ -432,7 +455,8 @@ def test_runs_that_cannot_be_written_give_a_copy_and_need_no_lock(
     monkeypatch.setattr(studies.report.command, "is_writable", lambda folder: False)
     with pytest.raises(
         InputError,
-        match=r"sweep-report cannot be written; name a folder for a copy of the report with --copy\.",
+        match=r"sweep-report cannot be written; name a folder for a copy of the report with "
+        r"--copy\.",
     ):
         report_command(study, runs, None, print)
     before = sorted(runs.rglob("*"))

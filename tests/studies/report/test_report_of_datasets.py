@@ -1,4 +1,6 @@
-"""A study over two datasets from runs that were never trained to its report: groups, changes, statistics, histories, histograms and examples."""
+"""A study over two datasets from runs that were never trained to its report: groups, changes,
+statistics, histories, histograms and examples.
+"""
 
 import json
 import re
@@ -100,7 +102,9 @@ def planned(tmp_path_factory: pytest.TempPathFactory):
 
 
 def finish(run: Run, folder: Path) -> None:
-    """What a run of the first seed would leave: a soft model repeats people with some doubt, a hard one is too sure."""
+    """What a run of the first seed would leave: a soft model repeats people with some doubt, a hard
+    one is too sure.
+    """
     factors = run.factors["main"]
     data = build_data(run.config)
     assert data.corpus is not None

@@ -1,4 +1,6 @@
-"""A tiny study on the digits from its runs to its report and the copy of it: every file that a reader looks for is there."""
+"""A tiny study on the digits from its runs to its report and the copy of it: every file that a
+reader looks for is there.
+"""
 
 import csv
 import json
@@ -318,9 +320,8 @@ def test_what_is_kept_is_read_back_whole(reestimated):
         ["A note."],
     )
     text = json.dumps(without_nan(asdict(comparison)), allow_nan=False)
-    assert repr(asdict(comparison_of(json.loads(text)))) == repr(
-        asdict(comparison)
-    )  # NaN is not equal to itself, but reads the same
+    # NaN is not equal to itself, but reads the same
+    assert repr(asdict(comparison_of(json.loads(text)))) == repr(asdict(comparison))
 
 
 @pytest.mark.parametrize(
@@ -427,7 +428,8 @@ def test_the_copy_is_small_whole_and_says_nothing_of_the_machine(tiny):
         assert message in readme
     assert "python cli.py study run tiny.yaml" in readme
     assert (
-        f"torch {report.collection.finished[next(iter(report.collection.finished))].results['versions']['torch']}"
+        "torch "
+        f"{report.collection.finished[next(iter(report.collection.finished))].results['versions']['torch']}"
         in readme
     )
     assert "published 0.5096 ± 0.0233" in readme

@@ -1,4 +1,6 @@
-"""Relative improvements as a part of a report: the paper's own arithmetic, done on runs, and what is left open until every dataset has runs."""
+"""Relative improvements as a part of a report: the paper's own arithmetic, done on runs, and what
+is left open until every dataset has runs.
+"""
 
 import math
 from dataclasses import replace
@@ -80,9 +82,8 @@ def test_the_papers_own_means_give_the_changes_that_its_note_states():
             assert str(percent).lstrip("-") in PUBLISHED["note"]
     assert result["kl", "average"]["published_change_percent"] == -32
     assert result["entropy_pearson", "ChaosNLI"]["published_change_percent"] == 119
-    assert math.isnan(
-        result["entropy_spearman", "average"]["change_percent"]
-    )  # these runs have none
+    # these runs have none
+    assert math.isnan(result["entropy_spearman", "average"]["change_percent"])
 
 
 def test_readers_see_means_changes_and_published_values():

@@ -1,4 +1,6 @@
-"""What reports say of datasets themselves, against numpy; and the histogram of the same entropies."""
+"""What reports say of datasets themselves, against numpy; and the histogram of the same
+entropies.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -146,9 +148,8 @@ def test_the_histogram_counts_every_item_once(data):
         wanted = entropies(kind)
         counts = np.histogram(wanted.clip(0, 1), bins=10, range=(0, 1))[0]
         (drawn,) = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
-        assert drawn.get_data()[0] == pytest.approx(
-            counts / len(wanted), abs=2e-3
-        )  # an entropy at the edge of a bin may be rounded
+        # an entropy at the edge of a bin may be rounded
+        assert drawn.get_data()[0] == pytest.approx(counts / len(wanted), abs=2e-3)
         assert sum(drawn.get_data()[0]) == pytest.approx(1)
         assert np.asarray(axes.get_lines()[0].get_xdata())[0] == pytest.approx(wanted.mean())
         assert axes.get_xlabel() == "normalised entropy"

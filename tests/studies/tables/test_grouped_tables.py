@@ -37,7 +37,9 @@ SPEC = TableSpec(
 
 
 def values(dataset: str, delivery: str, metric: str) -> np.ndarray:
-    """POPQUORN is better in everything than ChaosNLI, so that a comparison across groups would show."""
+    """POPQUORN is better in everything than ChaosNLI, so that a comparison across groups would
+    show.
+    """
     place = [DATASETS.index(dataset), DELIVERIES.index(delivery), len(metric)]
     result = (
         0.4 + 0.3 * place[0] + 0.02 * place[1] + np.random.default_rng(place).normal(0, 0.02, 6)

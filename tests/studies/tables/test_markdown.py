@@ -1,4 +1,6 @@
-"""Tables in Markdown as a renderer shows them: a label is shown as it is, whatever it holds, and stays in its cell."""
+"""Tables in Markdown as a renderer shows them: a label is shown as it is, whatever it holds, and
+stays in its cell.
+"""
 
 from html.parser import HTMLParser
 
@@ -77,9 +79,8 @@ def test_so_are_titles_captions_headings_and_cells_of_a_listing(text: str):
     assert words.count(text) == 3  # the title, a heading and a cell
     assert f"{text}{text}" in words  # two lines of one cell
     assert f"Of {text}" in words
-    assert (
-        len([word for word in words if word in ("1.5000", "2.5000")]) == 2
-    )  # nothing has moved to another column
+    # nothing has moved to another column
+    assert len([word for word in words if word in ("1.5000", "2.5000")]) == 2
 
 
 def test_lines_and_control_characters_are_blanks():

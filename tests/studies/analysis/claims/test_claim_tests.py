@@ -1,4 +1,6 @@
-"""How claims are judged, against scipy, statsmodels and enumeration, and where the answer is known by hand."""
+"""How claims are judged, against scipy, statsmodels and enumeration, and where the answer is known
+by hand.
+"""
 
 import math
 from itertools import permutations, product
@@ -99,9 +101,8 @@ def test_a_margin_may_be_a_share_of_the_reference():
     assert judge_equality(pairs(a, b), "5 %").outcome == "supported"
     assert judge_equality(pairs(a, b), "0.5%").outcome == "undecided"
     assert judge_equality(pairs(np.array(a) + 1, b), "5 %").outcome == "not supported"
-    assert (
-        judge_equality(pairs(b, b), 0.0).outcome == "supported"
-    )  # no spread at all: the interval is a point
+    # no spread at all: the interval is a point
+    assert judge_equality(pairs(b, b), 0.0).outcome == "supported"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Claims of a study's YAML: which runs they look at, what comes out, and mistakes told in one sentence. The runs are made up."""
+"""Claims of a study's YAML: which runs they look at, what comes out, and mistakes told in one
+sentence. The runs are made up.
+"""
 
 import csv
 import io
@@ -282,9 +284,8 @@ def test_correlations_of_a_target_error_figure():
     }
     result = verdict(claim, errors=correlated(1))
     assert result.outcome == "supported"
-    assert result.numbers["highest"] == pytest.approx(
-        1 - 6 * 2 / (20 * (20**2 - 1))
-    )  # two neighbours swapped
+    # two neighbours swapped
+    assert result.numbers["highest"] == pytest.approx(1 - 6 * 2 / (20 * (20**2 - 1)))
     assert verdict(claim, errors=correlated(-1)).outcome == "not supported"
     family = {
         **BASE,
@@ -350,7 +351,9 @@ def test_similarities_within_methods_are_tested_over_seeds_and_not_over_pairs():
 
 
 def test_pairs_that_one_odd_seed_decides_do_not_look_certain():
-    """One seed makes four of ten pairs differ: Wilcoxon over pairs would be far below 5 %, but there is only one seed's worth of evidence."""
+    """One seed makes four of ten pairs differ: Wilcoxon over pairs would be far below 5 %, but
+    there is only one seed's worth of evidence.
+    """
 
     def of_pair(method: str, i: int, j: int) -> float:
         return 0.5 + (method == "Multipass") * (

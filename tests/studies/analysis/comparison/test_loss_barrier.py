@@ -1,4 +1,6 @@
-"""Loss along the line between two networks: what must be zero, what must not, and BatchNorm statistics measured anew."""
+"""Loss along the line between two networks: what must be zero, what must not, and BatchNorm
+statistics measured anew.
+"""
 
 from copy import deepcopy
 
@@ -70,7 +72,8 @@ def score(network: nn.Module) -> float:
 def test_the_ends_are_the_networks_own_losses(make):
     result = line(make)
     assert (result.alphas[0], result.alphas[-1], len(result.alphas)) == (0, 1, 11)
-    # single precision: how a matrix product is rounded depends on the processor and on where the batches are cut
+    # single precision: how a matrix product is rounded depends on the processor and on where the
+    # batches are cut
     assert result.plain[0] == pytest.approx(score(seeded(make, 0)), abs=1e-7)
     assert result.plain[-1] == pytest.approx(score(seeded(make, 1)), abs=1e-7)
 

@@ -1,4 +1,6 @@
-"""Finished runs compared with each other: on which items, with which numbers, and refusals in one sentence."""
+"""Finished runs compared with each other: on which items, with which numbers, and refusals in one
+sentence.
+"""
 
 import json
 import math
@@ -61,7 +63,9 @@ def network_of(run: Run, runs: Path):
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Run], Path]:
-    """Two methods and two seeds of LeNet whose weights are those of initialisation, moved a little by chance."""
+    """Two methods and two seeds of LeNet whose weights are those of initialisation, moved a little
+    by chance.
+    """
     folder = tmp_path_factory.mktemp("runs")
     runs = [
         run(delivery, seed, *DIGITS, "--model.network", "LeNet")
@@ -211,7 +215,8 @@ def test_rows_say_how_many_pairs_and_items_are_behind_each_mean(compared):
     )
     assert compared.probe_set == (
         "Two runs are compared on the items that neither of them trained on: "
-        f"{rows['cka', METHODS, 'different'].items[0]} for runs of different seeds and 1,076 for runs of one seed, of 3,592."
+        f"{rows['cka', METHODS, 'different'].items[0]} for runs of different seeds and 1,076 for "
+        "runs of one seed, of 3,592."
     )
 
 
@@ -312,9 +317,8 @@ def test_a_packed_study_is_compared_as_it_was_left_with_what_its_network_allows(
     trained = json.loads((runs[0].folder(tmp_path) / "results.json").read_text())["metrics"][
         "soft_nll"
     ]
-    assert result.lines[0].line.plain[0] == pytest.approx(
-        trained, abs=0.1
-    )  # on test and validation items here, on test items alone there
+    # on test and validation items here, on test items alone there
+    assert result.lines[0].line.plain[0] == pytest.approx(trained, abs=0.1)
 
 
 def mistakes():
