@@ -86,7 +86,7 @@ GOOD: dict[str, Any] = yaml.safe_load(study())
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         (
             {"grids": {"g": {f"f{n}": {f"l{k}": {} for k in range(10)} for n in range(9)}}},

@@ -29,7 +29,7 @@ SECTION = Section([], [], labels={"soft": "soft labels"})
 class Shop:
     """A dataset of 8 texts over two classes, of which 4 to 7 are test items."""
 
-    num_classes, class_names, people = 2, ("cheap", "dear"), range(8)
+    num_classes, class_names, annotator_votes = 2, ("cheap", "dear"), range(8)
 
     def original(self, rows: np.ndarray) -> list[str]:
         return [f"text {row}" for row in rows]
