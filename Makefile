@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-long lint bench clean
+.PHONY: demo test test-long lint docs bench clean
 
 demo: .venv/ready
 	$(BIN)/python -m studies.demo
@@ -17,6 +17,10 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --warnings
+
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html is the front page; to search it as well: $(BIN)/python -m http.server --bind 127.0.0.1 --directory site"
 
 bench: .venv/ready
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
