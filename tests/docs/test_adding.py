@@ -1,0 +1,41 @@
+"""What docs/adding.md shows works as it stands: its files are written, its tests pass and its commands run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import processes
+from tests.docs.pages import ROOT, blocks, commands, sections
+
+PAGE = (ROOT / "docs" / "adding.md").read_text()
+EXAMPLES = {heading: text for heading, text in sections(PAGE).items() if blocks(text)}
+FOUND = {
+    "A delivery": ("soft_nll",),
+    "A dataset": ("soft_nll",),
+    "A probe": ("confidence", "confidence_divided"),
+}
+
+
+@pytest.mark.parametrize("heading", EXAMPLES)
+def test_a_worked_example_works(heading: str, tmp_path: Path):
+    text = EXAMPLES[heading]
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    script = [f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nfrom cli import main\n"]
+    for block in blocks(text):
+        if block.title:
+            (tmp_path / block.title).write_text(block.text)
+        elif block.language == "python":
+            script.append(block.text)
+    script += [f"main({words})\n" for words in commands(text)]
+    (tmp_path / "example.py").write_text("".join(script))
+    processes.run([], check=True, script=str(tmp_path / "example.py"), cwd=tmp_path)
+    (results,) = (json.loads(path.read_text()) for path in tmp_path.glob("runs/*/results.json"))
+    assert all(isinstance(results["metrics"][name], float) for name in FOUND[heading])
+    if heading == "A dataset":
+        assert results["metrics"]["soft_nll"] == pytest.approx(0.746, abs=0.01)  # as its config's head says
+
+
+def test_there_are_five_drills():
+    assert [heading.split()[-1] for heading in sections(PAGE)] == ["delivery", "dataset", "probe", "metric", "kind"]
+    assert FOUND.keys() == EXAMPLES.keys()
