@@ -26,6 +26,18 @@ def on_page_markdown(markdown: str, page: Page, **kwargs) -> str:
     return markdown
 
 
+def on_page_content(html: str, **kwargs) -> str:
+    """Cells with much text are marked, so that they are wide enough to read, and long paths may be broken after a slash, a dot or an underscore."""
+    html = re.sub(
+        r"<td>(.*?)</td>", lambda cell: f'<td class="long">{cell[1]}</td>' if len(_text(cell[1])) > 50 else cell[0], html, flags=re.DOTALL
+    )
+    return re.sub(r"(?<=<code>)[^<\n]{20,}(?=</code>)", lambda code: re.sub(r"(?<=[/_])(?=\w)|(?<=\.)(?=\w{4})", "<wbr>", code[0]), html)
+
+
+def _text(html: str) -> str:
+    return re.sub(r"<[^>]*>", "", html)
+
+
 def turned(text: str) -> str:
     """The same text with links that fit a page in docs/; what lies neither there nor among these pages loses its link.
 

@@ -27,6 +27,6 @@ def sections(text: str) -> dict[str, str]:
 
 
 def commands(text: str) -> list[list[str]]:
-    """The words after `cli.py` of every command in a console block."""
-    lines = [line.split("#")[0].split() for block in blocks(text) if block.language == "console" for line in block.text.splitlines()]
+    """The words after `cli.py` of every command in a bash block."""
+    lines = [line.split("#")[0].split() for block in blocks(text) if block.language == "bash" for line in block.text.splitlines()]
     return [line[2:] for line in lines if line[:2] == [".venv/bin/python", "cli.py"]]

@@ -75,7 +75,7 @@ def test_what_a_dataset_needs_is_in_the_reference(site: Path):
     assert "Train on this many votes per item" in text
 
 
-@pytest.mark.parametrize("module", ["front_pages", "doctest_blocks"])
+@pytest.mark.parametrize("module", ["front_pages", "readable_reference"])
 def test_examples_of_what_builds_the_site(module: str):
     done = doctest.testmod(import_module(f"docs.site_build.{module}"))
     assert done.attempted
