@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from core.interruption import DIVERGED, Interrupted, interrupt_on_signals
 from core.parent_process import die_with_first_process
+from core.platforms import refuse_other_systems
 from experiment.processes.end_together import end_interrupted, tell_and_end
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def _tell_of_thread(failed: threading.ExceptHookArgs) -> None:
 
 
 if __name__ == "__main__":
+    refuse_other_systems()
     die_with_first_process()
     interrupt_on_signals()
     threading.excepthook = _tell_of_thread

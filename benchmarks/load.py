@@ -41,7 +41,6 @@ two), 3.1, 3.6 and 17 times where not.
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -74,6 +73,10 @@ FEWEST = max(WARM, TIMED)
 
 
 def main() -> None:
+    from measure import linux_counts_memory
+
+    if not linux_counts_memory():
+        return
     sizes = [int(word) for word in sys.argv[2:]] or SIZES
     if min(sizes) < FEWEST * BATCH:
         sys.exit(
@@ -209,6 +212,8 @@ def anonymous() -> int:
 
 def stages(folder: Path) -> None:
     """All stages in this process, under the limit; prints what was found as JSON."""
+    import resource  # only Linux and macOS have it
+
     resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
     import torch
     from lightning import Trainer

@@ -35,5 +35,12 @@ def with_idle_threads_asleep(work: Callable[..., object], *arguments: Any) -> No
     sys.exit(process.exitcode)
 
 
+def linux_counts_memory() -> bool:
+    """Whether memory can be measured here, by Linux's /proc; where it cannot, that is said."""
+    if sys.platform != "linux":
+        print("memory is measured as Linux counts it; for that part run it on Linux")
+    return sys.platform == "linux"
+
+
 def verdict(reached: bool) -> str:
     return "reached" if reached else "NOT reached"

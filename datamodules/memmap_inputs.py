@@ -4,7 +4,6 @@ more of them than memory.
 
 import json
 import os
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,11 @@ from torch.utils.data import Dataset
 from core.errors import InputError, name_rows
 from datamodules.io.files import array_header
 from datamodules.preparation import Moments
+
+try:
+    import resource
+except ImportError:  # neither Linux nor macOS
+    resource = None
 
 AT_ONCE = 1 << 22  # numbers that a pass over the whole file looks at
 COLD = 64  # batches that are asked for ahead after one had to wait for the disk
@@ -191,8 +195,8 @@ def moments_of(inputs: MemmapInputs, chosen: np.ndarray) -> Moments:
 
 
 def _waits() -> int:
-    """How often this process has waited for a page from the disk."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+    """How often this process has waited for a page from the disk, where the system counts that."""
+    return 0 if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_majflt
 
 
 def _rows_at_once(values: np.ndarray) -> int:

@@ -1,4 +1,7 @@
-"""Pages of the site that lie at the top of the repository: each text is kept once, and its links are turned to fit the site."""
+"""Pages of the site that lie at the top of the repository.
+
+Each text is kept once, and its links are turned to fit the site.
+"""
 
 import re
 from pathlib import Path
@@ -7,7 +10,11 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
 LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
 
 
@@ -27,11 +34,20 @@ def on_page_markdown(markdown: str, page: Page, **kwargs) -> str:
 
 
 def on_page_content(html: str, **kwargs) -> str:
-    """Cells with much text are marked, so that they are wide enough to read, and long paths may be broken after a slash, a dot or an underscore."""
+    """Make tables readable: cells with much text are marked, so that they can be wide enough, and
+    long paths may be broken after a slash, a dot or an underscore.
+    """
     html = re.sub(
-        r"<td>(.*?)</td>", lambda cell: f'<td class="long">{cell[1]}</td>' if len(_text(cell[1])) > 50 else cell[0], html, flags=re.DOTALL
+        r"<td>(.*?)</td>",
+        lambda cell: f'<td class="long">{cell[1]}</td>' if len(_text(cell[1])) > 50 else cell[0],
+        html,
+        flags=re.DOTALL,
     )
-    return re.sub(r"(?<=<code>)[^<\n]{20,}(?=</code>)", lambda code: re.sub(r"(?<=[/_])(?=\w)|(?<=\.)(?=\w{4})", "<wbr>", code[0]), html)
+    return re.sub(
+        r"(?<=<code>)[^<\n]{20,}(?=</code>)",
+        lambda code: re.sub(r"(?<=[/_])(?=\w)|(?<=\.)(?=\w{4})", "<wbr>", code[0]),
+        html,
+    )
 
 
 def _text(html: str) -> str:
@@ -39,10 +55,18 @@ def _text(html: str) -> str:
 
 
 def turned(text: str) -> str:
-    """The same text with links that fit a page in docs/; what lies neither there nor among these pages loses its link.
+    """The same text with links that fit a page in docs/.
+
+    What lies neither there nor among these pages loses its link.
 
     >>> turned("[a](docs/a.md), [b](CONTRIBUTING.md#b), [c](LICENSE), [d](https://d.org)")
     '[a](a.md), [b](contributing.md#b), `LICENSE`, [d](https://d.org)'
     """
-    text = re.sub(r"(?<!!)\[[^\]]*\]\(((?!docs/)[^)#:]+)\)", lambda link: link[0] if link[1] in PAGES else f"`{link[1]}`", text)
-    return LINK.sub(lambda link: f"]({PAGES.get(link[1], link[1].removeprefix('docs/'))}{link[2] or ''})", text)
+    text = re.sub(
+        r"(?<!!)\[[^\]]*\]\(((?!docs/)[^)#:]+)\)",
+        lambda link: link[0] if link[1] in PAGES else f"`{link[1]}`",
+        text,
+    )
+    return LINK.sub(
+        lambda link: f"]({PAGES.get(link[1], link[1].removeprefix('docs/'))}{link[2] or ''})", text
+    )

@@ -1,4 +1,7 @@
-"""The API reference as it should be read: examples as code, each thing once where it is defined, modules in order."""
+"""The API reference as it should be read.
+
+Examples are code, each thing is shown once, where it is defined, and modules are in order.
+"""
 
 import re
 

@@ -9,7 +9,7 @@ FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILIN
 
 
 class Block(NamedTuple):
-    """What one fence holds: its language, the file that it stands for if it has a title, and its text."""
+    """What one fence holds: its language, its title (the file that it stands for) and its text."""
 
     language: str
     title: str
@@ -28,5 +28,10 @@ def sections(text: str) -> dict[str, str]:
 
 def commands(text: str) -> list[list[str]]:
     """The words after `cli.py` of every command in a bash block."""
-    lines = [line.split("#")[0].split() for block in blocks(text) if block.language == "bash" for line in block.text.splitlines()]
+    lines = [
+        line.split("#")[0].split()
+        for block in blocks(text)
+        if block.language == "bash"
+        for line in block.text.splitlines()
+    ]
     return [line[2:] for line in lines if line[:2] == [".venv/bin/python", "cli.py"]]

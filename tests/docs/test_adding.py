@@ -1,4 +1,4 @@
-"""What docs/adding.md shows works as it stands: its files are written, its tests pass and its commands run."""
+"""What docs/adding.md shows works as it stands: its files, its tests and its commands."""
 
 import json
 from pathlib import Path
@@ -33,9 +33,17 @@ def test_a_worked_example_works(heading: str, tmp_path: Path):
     (results,) = (json.loads(path.read_text()) for path in tmp_path.glob("runs/*/results.json"))
     assert all(isinstance(results["metrics"][name], float) for name in FOUND[heading])
     if heading == "A dataset":
-        assert results["metrics"]["soft_nll"] == pytest.approx(0.746, abs=0.01)  # as its config's head says
+        assert results["metrics"]["soft_nll"] == pytest.approx(
+            0.746, abs=0.01
+        )  # as its config's head says
 
 
 def test_there_are_five_drills():
-    assert [heading.split()[-1] for heading in sections(PAGE)] == ["delivery", "dataset", "probe", "metric", "kind"]
+    assert [heading.split()[-1] for heading in sections(PAGE)] == [
+        "delivery",
+        "dataset",
+        "probe",
+        "metric",
+        "kind",
+    ]
     assert FOUND.keys() == EXAMPLES.keys()

@@ -1,4 +1,7 @@
-"""The README and the pages of the docs say what is so: their links lead somewhere, their code prints what they show, and what they name exists."""
+"""The README and the pages of the docs say what is so.
+
+Their links lead somewhere, their code prints what they show, and what they name exists.
+"""
 
 import glob
 import re
@@ -14,7 +17,12 @@ import yaml
 from tests.docs.pages import ROOT, Block, blocks, commands
 
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    README,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 PACKAGES = "core|metrics|datamodules|corpora|lightning_modules|callbacks|experiment|studies"
 FOLDERS = f"{PACKAGES}|benchmarks|configs|tests"
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -36,8 +44,14 @@ def shown() -> list:
     found = []
     for page in PAGES:
         of_page = blocks(page.read_text())
-        pairs = [(code, said) for code, said in pairwise(of_page) if (code.language, said.language) == ("python", "text")]
-        found += [pytest.param(*pair, id=f"{page.stem}-{number}") for number, pair in enumerate(pairs)]
+        pairs = [
+            (code, said)
+            for code, said in pairwise(of_page)
+            if (code.language, said.language) == ("python", "text")
+        ]
+        found += [
+            pytest.param(*pair, id=f"{page.stem}-{number}") for number, pair in enumerate(pairs)
+        ]
     return found
 
 
@@ -63,7 +77,10 @@ def test_links_lead_to_files_and_headings(page: Path):
         assert file.is_file(), target
         if anchor:
             headings = re.findall(r"^#+ (.+)$", file.read_text(), flags=re.MULTILINE)
-            assert anchor in {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}, target
+            assert anchor in {
+                re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-")
+                for heading in headings
+            }, target
 
 
 @each_page
@@ -84,7 +101,10 @@ def test_python_names_that_are_named_can_be_imported(page: Path):
 @each_page
 def test_make_has_the_targets_that_are_named(page: Path):
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    assert set(re.findall(r"(?:`|^)make (?!PYTHON)([\w-]+)", page.read_text(), flags=re.MULTILINE)) <= targets
+    assert (
+        set(re.findall(r"(?:`|^)make (?!PYTHON)([\w-]+)", page.read_text(), flags=re.MULTILINE))
+        <= targets
+    )
 
 
 @each_page
@@ -97,7 +117,11 @@ def test_commands_are_commands(page: Path):
 def test_prose_has_lines_of_100(page: Path):
     """Tables, code and pictures cannot be broken."""
     prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    assert [line for line in prose.splitlines() if len(line) > 100 and not line.startswith(("|", "![", "<!--", "    "))] == []
+    assert [
+        line
+        for line in prose.splitlines()
+        if len(line) > 100 and not line.startswith(("|", "![", "<!--", "    "))
+    ] == []
 
 
 def test_the_docs_say_of_every_report_what_its_claims_say():
@@ -106,15 +130,23 @@ def test_the_docs_say_of_every_report_what_its_claims_say():
     for report in sorted((ROOT / "docs" / "results").glob("*/README.md")):
         name = report.parent.name
         counts = re.search(
-            r"Of (\d+) claims: (\d+) supported, (\d+) not supported, (\d+) undecided[^,]*, (\d+) not tested", report.read_text()
+            r"Of (\d+) claims: (\d+) supported, (\d+) not supported, (\d+) undecided[^,]*, "
+            r"(\d+) not tested",
+            report.read_text(),
         )
         assert counts
         (row,) = (line for line in results.splitlines() if line.startswith(f"| [{name}]"))
         assert [cell.strip() for cell in row.strip("|").split("|")][2:] == list(counts.groups())
-        (line,) = (" ".join(entry.split()) for entry in re.split(r"\n(?=- |\n)", readme) if f"results/{name}/" in entry)
+        (line,) = (
+            " ".join(entry.split())
+            for entry in re.split(r"\n(?=- |\n)", readme)
+            if f"results/{name}/" in entry
+        )
         _, supported, refuted, undecided, untested = counts.groups()
         wanted = [f"{supported} supported", f"{undecided} undecided"]
-        wanted += [f"{refuted} not,"] * (refuted != "0") + [f"{untested} not tested"] * (untested != "0")
+        wanted += [f"{refuted} not,"] * (refuted != "0") + [f"{untested} not tested"] * (
+            untested != "0"
+        )
         assert all(words in line for words in wanted), line
         assert ("SIMULATED" in report.read_text()) == ("simulated" in line)
         assert ("REDUCED" in report.read_text()) == ("reduced" in line)

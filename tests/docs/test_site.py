@@ -1,4 +1,4 @@
-"""The docs site builds strictly and needs nothing from elsewhere, neither to be built nor to be read."""
+"""The docs site builds strictly, and needs nothing from elsewhere to be built or to be read."""
 
 import doctest
 import os
@@ -14,7 +14,16 @@ import yaml
 
 from tests.docs.pages import ROOT
 
-PACKAGES = ("core", "metrics", "datamodules", "corpora", "lightning_modules", "callbacks", "experiment", "studies")
+PACKAGES = (
+    "core",
+    "metrics",
+    "datamodules",
+    "corpora",
+    "lightning_modules",
+    "callbacks",
+    "experiment",
+    "studies",
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,10 +38,23 @@ def needed() -> None:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built where no proxy leads out."""
     folder = tmp_path_factory.mktemp("site")
-    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    nowhere = dict.fromkeys(
+        ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(folder),
+    ]
     environment = {**os.environ, **nowhere, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return folder
 
@@ -41,7 +63,11 @@ def test_every_page_of_the_navigation_is_built(site: Path):
     def pages(entry) -> list[str]:
         if isinstance(entry, str):
             return [entry]
-        return [page for part in (entry.values() if isinstance(entry, dict) else entry) for page in pages(part)]
+        return [
+            page
+            for part in (entry.values() if isinstance(entry, dict) else entry)
+            for page in pages(part)
+        ]
 
     navigation = yaml.load((ROOT / "mkdocs.yml").read_text(), yaml.BaseLoader)["nav"]
     for page in pages(navigation):
@@ -54,7 +80,12 @@ def test_every_page_of_the_navigation_is_built(site: Path):
 def test_nothing_is_fetched_from_elsewhere(site: Path):
     for page in site.rglob("*.html"):
         text = page.read_text()
-        assert re.findall(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=\"?(?:https?:)?//[^\">]*", text) == [], page
+        assert (
+            re.findall(
+                r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=\"?(?:https?:)?//[^\">]*", text
+            )
+            == []
+        ), page
     for sheet in site.rglob("*.css"):
         assert not re.search(r"@import|url\([\"']?(?:https?:)?//", sheet.read_text()), sheet
 
