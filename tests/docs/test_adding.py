@@ -1,6 +1,8 @@
 """What docs/adding.md shows works as it stands: its files, its tests and its commands."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,18 @@ def test_a_worked_example_works(heading: str, tmp_path: Path):
         assert results["metrics"]["soft_nll"] == pytest.approx(
             0.746, abs=0.01
         )  # as its config's head says
+
+
+@pytest.mark.parametrize("heading", EXAMPLES)
+def test_a_worked_example_is_written_as_the_project_is(heading: str, tmp_path: Path):
+    for number, block in enumerate(blocks(EXAMPLES[heading])):
+        if block.language == "python":
+            (tmp_path / (block.title or f"block_{number}.py")).write_text(block.text)
+    options = ["--config", str(ROOT / "pyproject.toml"), "--no-cache", str(tmp_path)]
+    for words in (["format", "--check"], ["check", "--ignore", "I001"]):  # of imports it knows none
+        command = [sys.executable, "-m", "ruff", *words, *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
 
 
 def test_there_are_five_drills():
