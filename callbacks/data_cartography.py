@@ -3,7 +3,6 @@ items that people find so.
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -11,25 +10,23 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import torch
-from lightning import LightningModule, Trainer
 from torch import Tensor
 
 from callbacks.cartography.figure import draw_data_map
 from callbacks.cartography.records import copy_epochs, read_epochs, record_path, write_epoch
+from callbacks.epochs.epoch_probe import EpochProbe
 from callbacks.history import read_history
-from callbacks.probe import Probe, ProbeResult
+from callbacks.probe import ProbeResult
 from core.errors import InputError
-from core.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
+from core.ranks import from_first_rank, rank_and_ranks
 from datamodules import VoteDataModule, VoteTable
 from lightning_modules import AnnotatorClassifier
-from lightning_modules.preserve_state import preserve_state
+from lightning_modules.epoch_follower import EndedEpoch, EpochFollower
 from metrics.cartography import DataMap, data_map, uncertainty_correlations
 from metrics.per_item import map_values
 
-ITEMS = 512  # of one pass: there is no gradient, so more than a training batch fits
 
-
-class DataCartography(Probe):
+class DataCartography(EpochProbe):
     """At the end of each epoch, notes what the model (in eval mode, on items without augmentation)
     says of each item; after a test, draws their map.
 
@@ -56,41 +53,19 @@ class DataCartography(Probe):
             )
         self.split, self.last = split, last
 
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        assert isinstance(pl_module, AnnotatorClassifier)
-        data: VoteDataModule = trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
-        values = split_values(pl_module, data, data.rows(self.split), data.training_votes())
-        if trainer.is_global_zero:
-            write_epoch(
-                record_path(Path(trainer.default_root_dir), self.split),
-                trainer.current_epoch,
-                values,
-            )
+    @property
+    def state_key(self) -> str:
+        """One for each split, so that Lightning tells several apart."""
+        return f"{type(self).__qualname__}{{'split': {self.split}, 'last': {self.last}}}"
 
-    def follow(
-        self, data: VoteDataModule, labels: VoteTable, folder: Path
-    ) -> Callable[[int, Tensor], None]:
-        """For a member of a pack that is trained on these labels: what takes its predictions of the
-        split [N, K] at the end of each epoch.
-        """
-        rows = torch.from_numpy(data.rows(self.split))
-        annotator_probs, order = data.annotator_probs[rows], rows.argsort()
-        target = torch.from_numpy(labels.majority)[rows]
-        path = record_path(folder, self.split)
-        return lambda epoch, probs: write_epoch(
-            path, epoch, map_values(probs, annotator_probs, target)[:, order].numpy()
-        )
-
-    def copy_record(self, data: VoteDataModule, source: Path, target: Path, epochs: int) -> None:
-        """Give a run the record of a longer one that it is the beginning of."""
-        copy_epochs(
-            record_path(source, self.split),
-            record_path(target, self.split),
-            len(data.rows(self.split)),
-            epochs,
-        )
+    def follow(self, data: VoteDataModule, labels: VoteTable, folder: Path) -> EpochFollower:
+        """What keeps each epoch's values of the split's items."""
+        target = torch.from_numpy(labels.majority)
+        items = len(data.rows(self.split))
+        return EpochRecord(self.split, items, target, record_path(folder, self.split))
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
+        """The map of all items, from the record of their epochs."""
         assert data.corpus is not None
         rows = np.sort(data.rows(self.split))
         result = from_first_rank(self._map(len(rows)) if rank_and_ranks()[0] == 0 else None)
@@ -155,19 +130,32 @@ class DataCartography(Probe):
         return result
 
 
-def split_values(
-    classifier: AnnotatorClassifier, data: VoteDataModule, rows: np.ndarray, labels: VoteTable
-) -> np.ndarray:
-    """What a classifier says of these items, as `item_values` with the likeliest label as target,
-    in the order of their numbers and over all ranks.
+class EpochRecord(EpochFollower):
+    """Writes each epoch's `item_values`, with the likeliest label as target, in the order of item
+    numbers.
     """
-    parts, target = [], torch.from_numpy(labels.majority)
-    with preserve_state(classifier), torch.no_grad():
-        for batch in data.evaluation_batches(rows, classifier.device, ITEMS):
-            probs, annotator_probs, index = (values.cpu() for values in classifier.predict(batch))
-            parts.append((index, map_values(probs, annotator_probs, target[index]).T))
-    index, values = (gather_over_ranks(torch.cat(column)) for column in zip(*parts, strict=True))
-    return values[index.argsort()].T.numpy()
+
+    def __init__(self, split: str, items: int, target: Tensor, path: Path):
+        """
+        Args:
+            split: Whose items.
+            items: How many it has.
+            target: The likeliest label of each item of the whole table.
+            path: The record.
+        """
+        self.splits, self.items, self.target, self.path = (split,), items, target, path
+
+    def after_epoch(self, epoch: EndedEpoch) -> dict[str, float]:
+        """Put the epoch in its place."""
+        probs, annotator_probs, index = epoch.predictions(self.splits[0])
+        values = map_values(probs, annotator_probs, self.target[index])[:, index.argsort()]
+        if rank_and_ranks()[0] == 0:
+            write_epoch(self.path, epoch.number, values.numpy())
+        return {}
+
+    def copy_record(self, folder: Path, epochs: int) -> None:
+        """The first epochs, for a run that ends there."""
+        copy_epochs(self.path, folder / self.path.name, self.items, epochs)
 
 
 def map_summary(

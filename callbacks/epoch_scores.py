@@ -2,25 +2,23 @@
 them.
 """
 
+from pathlib import Path
 from typing import Literal
 
-import numpy as np
-import torch
-from lightning import LightningModule, Trainer
-
-from callbacks.history import read_history, training_pauses_to_validate
-from callbacks.probe import Probe, ProbeResult
+from callbacks.epochs.epoch_probe import EpochProbe
+from callbacks.epochs.split_predictions import split_scores
+from callbacks.history import read_history
+from callbacks.probe import ProbeResult
 from core.errors import InputError
 from core.ranks import from_first_rank
-from datamodules import VoteDataModule
+from datamodules import VoteDataModule, VoteTable
 from lightning_modules import AnnotatorClassifier
-from lightning_modules.preserve_state import preserve_state
-from metrics import mean_metrics
+from lightning_modules.epoch_follower import EndedEpoch, EpochFollower
 
-ITEMS = 512  # of one pass: there is no gradient, so more than a training batch fits
+__all__ = ["EpochScores", "SplitScores", "split_scores"]
 
 
-class EpochScores(Probe):
+class EpochScores(EpochProbe):
     """At the end of each epoch, scores the model in eval mode against all annotators, on splits
     other than validation.
 
@@ -41,26 +39,15 @@ class EpochScores(Probe):
                 "once."
             )
         self.splits = tuple(splits)
-        self._validated = -1  # the last epoch with a validation
 
-    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if training_pauses_to_validate(trainer):
-            self._validated = trainer.current_epoch
+    @property
+    def state_key(self) -> str:
+        """One for each list of splits, so that Lightning tells several apart."""
+        return f"{type(self).__qualname__}{list(self.splits)}"
 
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        assert isinstance(pl_module, AnnotatorClassifier)
-        data: VoteDataModule = trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
-        for split in self.splits:
-            if self._validated == trainer.current_epoch and np.array_equal(
-                data.rows(split), data.rows("val")
-            ):
-                names = [str(name) for name in mean_metrics("").keys()]  # noqa: SIM118
-                scores = {
-                    f"{split}/{name}": trainer.callback_metrics[f"val/{name}"] for name in names
-                }
-            else:
-                scores = split_scores(pl_module, data, split)
-            pl_module.log_dict(scores, sync_dist=True)
+    def follow(self, data: VoteDataModule, labels: VoteTable, folder: Path) -> EpochFollower:
+        """What gives each epoch's scores of these splits."""
+        return SplitScores(self.splits)
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         """Nothing, after a test; but say so where fit was run without these scores."""
@@ -75,13 +62,16 @@ class EpochScores(Probe):
         return ProbeResult(notes=[message])
 
 
-def split_scores(
-    classifier: AnnotatorClassifier, data: VoteDataModule, split: str
-) -> dict[str, torch.Tensor]:
-    """Mean scores of a classifier on one split, over all ranks, by names such as `train/kl`."""
-    metrics = mean_metrics(f"{split}/").to(classifier.device)
-    with preserve_state(classifier), torch.no_grad():
-        for batch in data.evaluation_batches(data.rows(split), classifier.device, ITEMS):
-            prediction = classifier.predict(batch)
-            metrics.update(prediction.probs, prediction.target_probs)
-    return metrics.compute()
+class SplitScores(EpochFollower):
+    """Each epoch's mean scores on some splits, as columns such as `train/kl`."""
+
+    def __init__(self, splits: tuple[str, ...]):
+        self.splits = splits
+
+    def after_epoch(self, epoch: EndedEpoch) -> dict[str, float]:
+        """All scores of all splits."""
+        return {
+            f"{split}/{name}": value
+            for split in self.splits
+            for name, value in epoch.scores(split).items()
+        }

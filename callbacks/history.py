@@ -13,8 +13,7 @@ from core.atomic_io import write_atomically
 from core.errors import InputError
 from core.read_json import is_number, read_json, with_nan, without_nan
 
-# of each epoch: its number, learning rate, train/loss, all val/ scores, and those of train/ and
-# test/ that EpochScores adds
+# of each epoch: its number, learning rate, train/loss, all val/ scores, and what followers add
 Epochs = list[dict[str, float]]
 MOST_EPOCHS = 10**9
 
@@ -32,20 +31,26 @@ class History(Callback):
         self.epochs: Epochs = []
 
     def state_dict(self) -> dict[str, Any]:
+        """All epochs so far."""
         return {"epochs": self.epochs}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on after these."""
         self.epochs = state_dict["epochs"]
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # schedules are stepped before validation, so this epoch's learning rate is only known now
+        """Begin a row: schedules are stepped before validation, so only now is the learning rate
+        known.
+        """
         self._current(trainer)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take note of validation's scores, the last of several."""
         if training_pauses_to_validate(trainer):
             self._current(trainer).update(_scores(trainer, "val/"))
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take note of all other scores, and write."""
         self._current(trainer).update(_scores(trainer, "train/", "test/"))
         if trainer.is_global_zero:
             write_history(Path(trainer.default_root_dir), self.epochs)
@@ -75,6 +80,7 @@ def training_pauses_to_validate(trainer: Trainer) -> bool:
 
 
 def write_history(folder: Path, epochs: Epochs) -> None:
+    """As `history.json`; what is not a finite number becomes null."""
     write_atomically(
         folder / "history.json", json.dumps(without_nan(epochs), indent=1, allow_nan=False) + "\n"
     )

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-from lightning import LightningModule, Trainer
+from lightning import Callback, LightningModule, Trainer
 
 from callbacks.figures.drawing import Draws, Picture, draw_pictures
 from callbacks.results import output_folder
@@ -95,7 +95,17 @@ class Probe(Draws, ABC):
         with preserve_state(classifier):
             return self.measure(classifier, data)
 
+    @classmethod
+    def can_be_packed(cls) -> bool:
+        """Whether the members of a pack are served as a run alone is.
+
+        A pack calls `measure`, but none of Lightning's hooks; so a class with hooks of its own is
+        not served, and its runs train alone.
+        """
+        return not own_hooks(cls, Probe)
+
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Run and log; pictures are left for `Results` to have drawn."""
         assert isinstance(pl_module, AnnotatorClassifier)
         result = self.run(pl_module, trainer.datamodule, Path(trainer.default_root_dir))  # pyright: ignore[reportAttributeAccessIssue]
         self.notes = result.notes
@@ -107,3 +117,20 @@ class Probe(Draws, ABC):
         self.pictures = result.figures
         if trainer.is_global_zero:
             result.write_tables(output_folder(trainer))
+
+
+def own_hooks(kind: type[Callback], base: type[Callback]) -> list[str]:
+    """The hooks of Lightning by which a class differs from the base that it derives from.
+
+    >>> class Watcher(Callback):
+    ...     def on_train_epoch_end(self, trainer, pl_module): ...
+    >>> own_hooks(Watcher, Callback)
+    ['on_train_epoch_end']
+    """
+    others = ("setup", "teardown", "state_dict", "load_state_dict")
+    return [
+        name
+        for name in dir(Callback)
+        if (name.startswith("on_") or name in others)
+        and getattr(kind, name) is not getattr(base, name)
+    ]

@@ -28,18 +28,18 @@ def build(entry: Any) -> Any:
 
 
 def class_of(entry: dict[str, Any]) -> type:
+    """The class that a `class_path` names."""
     module, _, name = entry["class_path"].rpartition(".")
     return getattr(import_module(module), name)
 
 
 def is_probe(callback: dict[str, Any]) -> bool:
-    """Whether a callback only looks at what training leaves behind (weights, history), so that it
-    serves members of a pack as well.
-    """
+    """Whether a callback measures what training leaves behind, so that `results.json` lists it."""
     return issubclass(class_of(callback), Probe)
 
 
 def build_data(config: dict[str, Any]) -> VoteDataModule:
+    """A run's datamodule, set up."""
     data = build(config["data"])
     if "model" in config:
         inputs, classes = data.input_shape, data.num_classes
@@ -63,6 +63,7 @@ def training_labels(config: dict[str, Any], data: VoteDataModule) -> VoteTable:
 
 
 def build_classifier(config: dict[str, Any], data: VoteDataModule) -> AnnotatorClassifier:
+    """A run's classifier as it begins, for data that is set up."""
     model = config["model"]
     parts: dict[str, Any] = {
         name: _part(model, name)

@@ -24,6 +24,7 @@ ROUNDING = 1e-4
 
 
 def record_path(folder: Path, split: str) -> Path:
+    """Where a run keeps what it said of a split's items."""
     return folder / f"cartography_{split}.f32"
 
 

@@ -12,8 +12,14 @@ from torch import Tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from lightning_modules.classifier import AnnotatorClassifier
+from lightning_modules.epoch_follower import (
+    EpochFollower,
+    Predictions,
+    Scores,
+    columns_of_epoch,
+    columns_of_validation,
+)
 from lightning_modules.schedules import CosineToEnd
-from metrics.drift import prediction_drift
 
 # Of a member, between epochs
 KEPT = (
@@ -25,7 +31,6 @@ KEPT = (
     "last_state",
     "failed",
     "rate",
-    "before",
 )
 
 
@@ -42,6 +47,7 @@ class EarlyStopping:
     waited: int = 0
 
     def note(self, score: float) -> None:
+        """Count an epoch."""
         improved = score + abs(self.min_delta) < self.best
         self.best, self.waited = (score, 0) if improved else (self.best, self.waited + 1)
 
@@ -65,14 +71,9 @@ class Member:
     last_state: dict[str, Tensor] = field(default_factory=dict)
     failed: str | None = None
     rate: float = 0.0  # this epoch's learning rate
-    # masks of its validation items, by the score of the history that follows them
-    strata: dict[str, Tensor] = field(default_factory=dict)
-    # splits besides val, train or test, that each epoch is scored on as well: for curves alone
-    scored: tuple[str, ...] = ()
-    # of splits, what is called with each epoch's number and predictions of them; it keeps what it
-    # needs by itself
-    watched: dict[str, Callable[[int, Tensor], None]] = field(default_factory=dict)
-    before: Tensor | None = None  # the last epoch's validation predictions, where there are strata
+    # what looks at each of its epochs and adds columns to its history, by the `state_key` of the
+    # callback that it is of
+    followers: dict[str, EpochFollower] = field(default_factory=dict)
 
     def __post_init__(self):
         parameter = torch.nn.Parameter(torch.zeros(1))
@@ -87,24 +88,29 @@ class Member:
 
     @property
     def finished(self) -> bool:
+        """Whether it takes part in no further epoch."""
         return self.failed is not None or len(self.history) >= self.max_epochs or self.stopped_early
 
     @property
     def stopped_early(self) -> bool:
+        """Whether its rule has spoken."""
         return (
             self.early_stopping is not None
             and self.early_stopping.waited >= self.early_stopping.patience
         )
 
     def state_dict(self) -> dict[str, Any]:
+        """All of it that the next epochs depend on, as plain data and tensors."""
         state = {name: getattr(self, name) for name in KEPT}
         stopping = (
             (self.early_stopping.best, self.early_stopping.waited) if self.early_stopping else None
         )
         scheduler = self.scheduler.state_dict() if self.scheduler else None
-        return {**state, "stopping": stopping, "scheduler": scheduler}
+        followers = {key: follower.state_dict() for key, follower in self.followers.items()}
+        return {**state, "stopping": stopping, "scheduler": scheduler, "followers": followers}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
         for name in KEPT:
             setattr(self, name, state[name])
         if self.early_stopping:
@@ -112,15 +118,33 @@ class Member:
         if self.scheduler:
             self.scheduler.load_state_dict(state["scheduler"])
             self.optimizer.param_groups[0]["lr"] = self.rate
+        states = state["followers"] if "followers" in state else self._earlier_states(state)
+        for key, follower in self.followers.items():
+            if states.get(key):  # none, where a study got this callback after the pack began
+                follower.load_state_dict(states[key])
 
-    def drift(self, probs: Tensor) -> dict[str, float]:
-        """How far its validation predictions moved since the last epoch, where that is
-        asked for.
+    def _earlier_states(self, state: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """From a pack that an earlier version began, which kept the last epoch's validation
+        predictions, for TrainingDynamics alone.
         """
-        if not self.strata:
+        if state["before"] is None:
             return {}
-        before, self.before = self.before, probs.clone()
-        return {} if before is None else prediction_drift(before, probs, self.strata)
+        last = {"index": torch.from_numpy(self.data.rows("val")), "probs": state["before"]}
+        return {"TrainingDynamics": {"before": last, "now": last}}
+
+    def columns(self, epoch: int, predictions: Predictions, scores: Scores) -> dict[str, float]:
+        """Its scores on validation items, and what its followers make of the validation and of the
+        epoch that ends with it.
+        """
+        own = {f"val/{name}": value for name, value in scores("val").items()}
+        of_validation: dict[str, float] = {}
+        of_epoch: dict[str, float] = {}
+        for follower in self.followers.values():
+            if follower.follows_validation:
+                of_validation |= columns_of_validation(follower, predictions("val"))
+        for follower in self.followers.values():
+            of_epoch |= columns_of_epoch(follower, epoch, predictions, scores)
+        return {**own, **of_epoch, **of_validation}
 
     def end_epoch(self, scores: dict[str, float], weights: Callable[[], dict[str, Tensor]]) -> None:
         """Take note of an epoch's scores; `weights` gives this member's weights where they are

@@ -42,6 +42,7 @@ class StackedConvolution(StackedLinear):
         return outputs.unflatten(2, self._size(images[0]))  # pyright: ignore
 
     def later(self, hidden: Tensor) -> Tensor:
+        """Images of each member's own, [M, channels, height, width, B]."""
         return _OwnImages.apply(self._padded(hidden), self.weight, self.bias, self)  # pyright: ignore
 
     def _padded(self, images: Tensor) -> Tensor:

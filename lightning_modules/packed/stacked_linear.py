@@ -33,6 +33,7 @@ class StackedLinear:
         )
 
     def keep(self, members: Tensor) -> None:
+        """Go on with these members alone."""
         self.weight, self.bias = (
             _with_buffer(tensor.detach()[members]) for tensor in (self.weight, self.bias)
         )
@@ -80,6 +81,7 @@ class SharedInputs(torch.autograd.Function):
         spans: Sequence[Span],
         inputs: Sequence[Tensor],
     ) -> Tensor:
+        """One matmul for each span."""
         ctx.layer, ctx.spans, ctx.inputs = layer, spans, inputs
         outputs = weight.new_empty(*weight.shape[:2], len(inputs[0]))
         for span, seen in zip(spans, inputs, strict=True):
@@ -89,6 +91,7 @@ class SharedInputs(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor):
+        """Straight into the layer's buffers."""
         gradient = upstream[0].contiguous()
         layer: StackedLinear = ctx.layer
         assert layer.weight.grad is not None

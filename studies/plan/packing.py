@@ -8,13 +8,20 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiment.build import class_of, is_probe
+from lightning.pytorch.callbacks import EarlyStopping
+
+from experiment.build import class_of
 from studies.plan.study import Run
 
 NETWORKS = {"SimpleFFN", "DeeperFFN", "MLPHead", "LeNet"}
 OPTIMIZERS = {"Adam", "AdamW", "SGD"}
 SCHEDULERS = {"CosineToEnd", "ReduceLROnPlateau"}
 LOSSES = {"val/loss", "val/soft_nll", "val/hard_nll"}  # that early stopping may follow
+RULE = {  # options of EarlyStopping that a pack does not know: the same holds for them
+    "mode": (None, "min"),
+    "stopping_threshold": (None,),
+    "divergence_threshold": (None,),
+}
 PLAIN = {  # options of the trainer that a pack does not know: they must be left at their defaults
     "accelerator": (None, "auto", "cpu"),
     "strategy": (None, "auto"),
@@ -72,17 +79,34 @@ def why_alone(config: dict[str, Any]) -> str | None:
         return f"{scheduler} has no packed form"
     if model.get("compile"):
         return "model.compile is set"
-    for callback in trainer.get("callbacks") or []:
-        if is_probe(callback):
-            continue
-        if (
-            _class(callback) != "EarlyStopping"
-            or callback["init_args"].get("monitor") not in LOSSES
-        ):
-            return f"the callback {_class(callback)} may look into training"
+    callbacks = trainer.get("callbacks") or []
+    for callback in callbacks:
+        if reason := _why_not_served(callback):
+            return reason
+    if sum(class_of(callback) is EarlyStopping for callback in callbacks) > 1:
+        return "more than one EarlyStopping is set"
     for option, plain in PLAIN.items():
         if trainer.get(option) not in plain:
             return f"trainer.{option} is set"
+    return None
+
+
+def _why_not_served(callback: dict[str, Any]) -> str | None:
+    """Why members of a pack would not get what a run alone gets from a callback; None where they
+    would.
+    """
+    kind, name = class_of(callback), _class(callback)
+    if kind is EarlyStopping:
+        options = callback["init_args"]
+        if options.get("monitor") not in LOSSES:
+            return f"the callback {name} may look into training"
+        changed = [key for key, plain in RULE.items() if options.get(key) not in plain]
+        return f"the option {changed[0]} of the callback {name} is set" if changed else None
+    can_be_packed = getattr(kind, "can_be_packed", None)
+    if can_be_packed is None:
+        return f"the callback {name} may look into training"
+    if not can_be_packed():
+        return f"the callback {name} looks into training in a way that packs cannot serve"
     return None
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from core.errors import InputError
-from experiment.build import build
+from experiment.build import build, is_probe
 from experiment.training_end import leaves_items_out
-from studies.plan.packing import is_probe
 from studies.plan.study import Run
 
 

@@ -14,7 +14,8 @@ from core.errors import InputError
 from datamodules import CIFAR10H, POPQUORN, CIFAR10HFrozen, Digits
 from experiment.configuration import resolve
 from experiment.identity import run_name
-from studies.launch.pack_job import build_members, run_pack
+from studies.launch.pack_job import run_pack
+from studies.launch.pack_members import build_members
 from studies.plan.packing import why_alone
 from studies.plan.study import Run
 from tests.datamodules.embedders.small_embedder import CLASS_PATH, SmallEmbedder

@@ -13,7 +13,7 @@ from torchmetrics import Metric
 
 import metrics
 from core.errors import InputError
-from lightning_modules.packed.packed_classifier import mean_scores
+from lightning_modules.packed.pack_evaluation import mean_scores
 from metrics import detection, functional
 from metrics.cartography import item_values
 from metrics.drift import prediction_drift

@@ -27,7 +27,8 @@ from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import SimpleFFN
 from metrics import every_score
 from metrics.cartography import CORRECT, TARGET
-from studies.launch.pack_job import build_members, run_pack
+from studies.launch.pack_job import run_pack
+from studies.launch.pack_members import build_members
 from studies.plan.comparable_runs import load_weights
 from studies.plan.packing import jobs_of
 from studies.plan.study import Run

@@ -1,6 +1,7 @@
 """Packed training: every member ends where it would have ended alone."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -236,10 +237,8 @@ def test_which_networks_can_be_packed():
 
 def follow(member: Member) -> None:
     """Have a member note how far its predictions move, as TrainingDynamics would."""
-    rows = member.data.rows("val")
-    member.strata = {
-        f"val/{name}": mask[rows] for name, mask in TrainingDynamics().strata(member.data).items()
-    }
+    probe, votes = TrainingDynamics(), member.data.training_votes()
+    member.followers = {probe.state_key: probe.follow(member.data, votes, Path())}
 
 
 def test_predictions_move_from_epoch_to_epoch_as_alone():
@@ -260,7 +259,7 @@ def test_predictions_move_from_epoch_to_epoch_as_alone():
         } == pytest.approx(expected, abs=1e-6)
         assert not any(name.startswith("val/js") for name in member.history[0])
     assert not any(name.startswith("val/js") for row in members[0].history for name in row)
-    assert members[0].before is None
+    assert not members[0].followers
 
 
 @pytest.mark.parametrize("network", [SimpleFFN, LeNet])

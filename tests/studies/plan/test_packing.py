@@ -10,7 +10,8 @@ from callbacks.results import read_failure, read_results
 from experiment.configuration import resolve
 from experiment.identity import run_name
 from lightning_modules.packed.pack_member import Member
-from studies.launch.pack_job import build_members, early_stopping, run_pack
+from studies.launch.pack_job import run_pack
+from studies.launch.pack_members import build_members, early_stopping
 from studies.plan.packing import jobs_of, why_alone, without_epochs
 from studies.plan.study import Run
 
@@ -178,7 +179,8 @@ def test_an_exhaustive_grid_packs_by_batch_size_alone_and_reads_three_lengths_of
         assert {member.early_stopping.monitor for member in members if member.early_stopping} == {
             "val/loss"
         }
-        assert {member.scored for member in members} == {("train", "test")}
+        followers = [follower for member in members for follower in member.followers.values()]
+        assert [follower.splits for follower in followers] == [("train", "test")] * len(members)
 
 
 def test_a_run_that_ended_before_its_longer_twin_diverged_is_kept(

@@ -1,0 +1,28 @@
+"""One step of many members' weights: the fused kernels of torch's optimizers, without the
+optimizers.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+
+def fused_kernel(optimizer: torch.optim.Optimizer) -> Callable[..., None]:
+    """The fused kernel of torch's optimizer, called with lists of tensors: its own bookkeeping
+    would cost as much as a whole step.
+    """
+    options = optimizer.param_groups[0]
+    if isinstance(optimizer, torch.optim.SGD):
+        rest = {key: options[key] for key in ("momentum", "dampening", "nesterov", "maximize")}
+        return lambda weights, gradients, one, two, steps, **own: torch._fused_sgd_(  # pyright: ignore[reportPrivateImportUsage]
+            weights, gradients, one if rest["momentum"] else [], is_first_step=False, **rest, **own
+        )
+    kernel = torch._fused_adamw_ if options.get("decoupled_weight_decay") else torch._fused_adam_  # pyright: ignore[reportPrivateImportUsage]
+    rest = {
+        "beta1": options["betas"][0],
+        "beta2": options["betas"][1],
+        **{key: options[key] for key in ("eps", "amsgrad", "maximize")},
+    }
+    return lambda weights, gradients, one, two, steps, **own: kernel(
+        weights, gradients, one, two, [], [steps] * len(weights), **rest, **own
+    )
