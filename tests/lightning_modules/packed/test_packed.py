@@ -1,5 +1,6 @@
 """Packed training: every member ends where it would have ended alone."""
 
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -292,3 +293,38 @@ def test_a_pack_continues_exactly_from_its_saved_state(network, tmp_path):
                 torch.equal(value, after.best_state[name])
                 for name, value in before.best_state.items()
             )
+
+
+def test_a_pack_that_an_earlier_version_began_goes_on_exactly():
+    def members():
+        members = pack_of(SPECS, 4, SimpleFFN)
+        for member in members[::2]:
+            follow(member)
+        return members
+
+    whole, states = members(), []
+    PackedClassifier(whole).fit(lambda pack: states.append(deepcopy(pack.state_dict())))
+    state = states[1]
+    for its_state in state["members"]:  # as earlier versions kept it
+        followed = its_state.pop("followers").get("TrainingDynamics")
+        its_state["before"] = followed["before"]["probs"] if followed else None
+    resumed = members()
+    pack = PackedClassifier(resumed)
+    pack.load_state_dict(state)
+    pack.fit()
+    assert ["val/js" in member.history[2] for member in resumed] == [True, False, True, False, True]
+    assert [member.history for member in resumed] == [member.history for member in whole]
+
+
+def test_what_a_study_follows_may_change_between_the_starts_of_a_pack():
+    plain, states = pack_of(SPECS[:2], 3, SimpleFFN), []
+    PackedClassifier(plain).fit(lambda pack: states.append(deepcopy(pack.state_dict())))
+    followed = pack_of(SPECS[:2], 3, SimpleFFN)
+    follow(followed[0])
+    pack = PackedClassifier(followed)
+    pack.load_state_dict(states[0])
+    pack.fit()
+    assert ["val/js" in row for row in followed[0].history] == [False, False, True]
+    assert [row["val/kl"] for row in followed[0].history] == [
+        row["val/kl"] for row in plain[0].history
+    ]

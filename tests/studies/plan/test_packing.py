@@ -63,6 +63,11 @@ def run(*options: str) -> Run:
             ],
             "StochasticWeightAveraging may look",
         ),
+        ([*EARLY, "--trainer.callbacks.mode", "min"], None),
+        ([*EARLY, "--trainer.callbacks.mode", "max"], "the option mode of the callback EarlyS"),
+        ([*EARLY, "--trainer.callbacks.stopping_threshold", "0.1"], "the option stopping_thresh"),
+        ([*EARLY[:-1], "val/accuracy"], "the callback EarlyStopping may look into training"),
+        ([*EARLY, *EARLY[:-1], "val/hard_nll"], "more than one EarlyStopping is set"),
     ],
 )
 def test_each_run_says_why_it_cannot_be_packed(options: list[str], reason: str | None):
