@@ -10,6 +10,8 @@ from lightning_modules.networks.network import Network
 
 
 class _FeedForward(Network):
+    can_be_packed = True
+
     def __init__(
         self, sizes: tuple[int, ...], num_classes: int, activation: type[nn.Module], dropout: float
     ):

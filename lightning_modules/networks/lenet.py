@@ -17,6 +17,8 @@ class LeNet(Network):
     torch.Size([2, 10])
     """
 
+    can_be_packed = True
+
     def __init__(self, input_shape: tuple[int, ...], num_classes: int):
         super().__init__()
         check_images("LeNet", input_shape, least=8)

@@ -37,6 +37,7 @@ class Network(nn.Module):
     """
 
     head: nn.Module
+    can_be_packed = False  # whether packs can train it: a plain chain of layers that they know
 
     @abstractmethod
     def features(self, inputs: Tensor) -> Tensor:

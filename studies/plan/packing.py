@@ -8,14 +8,17 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+from lightning.pytorch import cli
 from lightning.pytorch.callbacks import EarlyStopping
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from experiment.build import class_of
+from lightning_modules import CosineToEnd
 from studies.plan.study import Run
 
-NETWORKS = {"SimpleFFN", "DeeperFFN", "MLPHead", "LeNet"}
-OPTIMIZERS = {"Adam", "AdamW", "SGD"}
-SCHEDULERS = {"CosineToEnd", "ReduceLROnPlateau"}
+OPTIMIZERS = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
+SCHEDULERS = (CosineToEnd, ReduceLROnPlateau, cli.ReduceLROnPlateau)
 LOSSES = {"val/loss", "val/soft_nll", "val/hard_nll"}  # that early stopping may follow
 RULE = {  # options of EarlyStopping that a pack does not know: the same holds for them
     "mode": (None, "min"),
@@ -63,20 +66,17 @@ def why_alone(config: dict[str, Any]) -> str | None:
     """Why a run cannot be packed; None where it can."""
     model, trainer = config["model"], config["trainer"]
     network, optimizer, scheduler = (
-        _class(model.get(part)) for part in ("network", "optimizer", "scheduler")
+        model.get(part) for part in ("network", "optimizer", "scheduler")
     )
-    if network not in NETWORKS or not model["network"]["class_path"].startswith(
-        "lightning_modules.networks."
+    ours = network["class_path"].startswith("lightning_modules.networks.")
+    if not ours or not class_of(network).can_be_packed:  # pyright: ignore[reportAttributeAccessIssue]
+        return f"{_name(network)} has no packed form (BatchNorm, or layers that are no plain chain)"
+    if class_of(optimizer) not in OPTIMIZERS or any(
+        optimizer["init_args"].get(option) for option in ("amsgrad", "dampening")
     ):
-        return f"{network} has no packed form (BatchNorm, or layers that are no plain chain)"
-    if (
-        optimizer not in OPTIMIZERS
-        or model["optimizer"]["init_args"].get("amsgrad")
-        or model["optimizer"]["init_args"].get("dampening")
-    ):
-        return f"{optimizer} with these options has no packed form"
-    if scheduler not in SCHEDULERS | {None}:
-        return f"{scheduler} has no packed form"
+        return f"{_name(optimizer)} with these options has no packed form"
+    if scheduler and class_of(scheduler) not in SCHEDULERS:
+        return f"{_name(scheduler)} has no packed form"
     if model.get("compile"):
         return "model.compile is set"
     callbacks = trainer.get("callbacks") or []
@@ -95,7 +95,7 @@ def _why_not_served(callback: dict[str, Any]) -> str | None:
     """Why members of a pack would not get what a run alone gets from a callback; None where they
     would.
     """
-    kind, name = class_of(callback), _class(callback)
+    kind, name = class_of(callback), _name(callback)
     if kind is EarlyStopping:
         options = callback["init_args"]
         if options.get("monitor") not in LOSSES:
@@ -156,8 +156,8 @@ def _parts(group: list[Run], processes: int) -> list[list[Run]]:
     return [[run for unit in cut for run in unit] for cut in cuts]
 
 
-def _class(entry: Any) -> str | None:
-    return entry["class_path"].rsplit(".")[-1] if isinstance(entry, dict) else None
+def _name(entry: dict[str, Any]) -> str:
+    return entry["class_path"].rsplit(".")[-1]
 
 
 def _shape(config: dict[str, Any]) -> str:
@@ -182,7 +182,8 @@ def without_epochs(config: dict[str, Any]) -> str | None:
     """Runs with an equal answer differ only in where they stop, so that shorter ones are prefixes;
     None where the total matters.
     """
-    if _class(config["model"].get("scheduler")) == "CosineToEnd":
+    scheduler = config["model"].get("scheduler")
+    if scheduler and class_of(scheduler) is CosineToEnd:
         return None
     trainer = {key: value for key, value in config["trainer"].items() if key != "max_epochs"}
     return repr((config["seed_everything"], config["data"], config["model"], trainer))

@@ -22,7 +22,15 @@ from datamodules import (
     StochasticLabelSampling,
 )
 from lightning_modules import AnnotatorClassifier, CosineToEnd
-from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, ResNet18, SimpleFFN
+from lightning_modules.networks import (
+    DeeperFFN,
+    LeNet,
+    MLPHead,
+    Network,
+    ResNet18,
+    SimpleFFN,
+    TimmModel,
+)
 from lightning_modules.packed.pack_member import EarlyStopping, Member
 from lightning_modules.packed.packed_classifier import PackedClassifier
 from lightning_modules.packed.packed_network import PackedNetwork, can_be_packed
@@ -234,6 +242,8 @@ def test_dropout_is_drawn_as_alone_and_is_off_in_evaluation():
 def test_which_networks_can_be_packed():
     assert all(can_be_packed(make(SHAPE, 10)) for make in NETWORKS.values())
     assert not can_be_packed(ResNet18((3, 32, 32), 10, width=4))
+    assert all(kind.can_be_packed for kind in (SimpleFFN, DeeperFFN, MLPHead, LeNet))
+    assert not any(kind.can_be_packed for kind in (Network, ResNet18, TimmModel))
 
 
 def follow(member: Member) -> None:

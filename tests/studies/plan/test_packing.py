@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from callbacks.results import read_failure, read_results
 from experiment.configuration import resolve
@@ -79,6 +80,17 @@ def test_a_network_from_elsewhere_of_the_same_name_is_not_packed():
     config = run("--model.network", "LeNet").config
     config["model"]["network"]["class_path"] = "elsewhere.networks.LeNet"
     assert "LeNet has no packed form" in (why_alone(config) or "")
+
+
+class Adam(torch.optim.Adam):
+    """Steps of its own, under a name that packs know."""
+
+
+def test_an_optimizer_from_elsewhere_of_the_same_name_is_not_packed():
+    config = run().config
+    assert why_alone(config) is None
+    config["model"]["optimizer"]["class_path"] = "tests.studies.plan.test_packing.Adam"
+    assert "Adam with these options has no packed form" in (why_alone(config) or "")
 
 
 def test_a_packs_stopping_rule_is_found_among_probes():
