@@ -318,9 +318,9 @@ def test_no_uniform_number_leads_to_a_class_without_votes(monkeypatch, uniform, 
     sums = np.cumsum(votes.probs, axis=1)[:, -1]
     assert (sums > 1).any()
     assert (sums < 1).any()
-    monkeypatch.setattr(
-        "datamodules.votes.delivery.generator", lambda *_: SameNumberAlways(uniform)
-    )
+    for module in ("delivery", "bound_delivery"):
+        name = f"datamodules.votes.{module}.generator"
+        monkeypatch.setattr(name, lambda *_: SameNumberAlways(uniform))
     labels = delivery.bind(votes, seed=0).targets(0).numpy()
     probs = votes.probs[::-1] if isinstance(delivery, ShuffledSLS) else votes.probs
     assert (probs[np.arange(len(votes)), labels] > 0).all()

@@ -46,7 +46,7 @@ def test_memory_is_linear_in_the_items_and_no_more_than_what_is_kept(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("datamodules.votes.table.BLOCK", 1 << 14)
-    monkeypatch.setattr("datamodules.votes.delivery.BLOCK", 1 << 14)
+    monkeypatch.setattr("datamodules.votes.bound_delivery.BLOCK", 1 << 14)
     work, stated = WORK[name]
     per_item = []
     for items in (5_000, 20_000):
