@@ -12,8 +12,9 @@ RARE = 1e-3  # the chance of always giving one label, below which it is suspicio
 
 
 def krippendorff_alpha(counts: np.ndarray) -> float:
-    """Krippendorff's alpha for nominal data from counts [N, K]: 1 is perfect agreement, 0 is that
-    of chance.
+    """Krippendorff's alpha for nominal data from counts [N, K].
+
+    1 is perfect agreement, 0 that of chance.
 
     Items with one vote pair with nothing and are left out, as he does. NaN where there is nothing
     to compare: no item has two votes, or all votes name one class.
@@ -31,32 +32,27 @@ def krippendorff_alpha(counts: np.ndarray) -> float:
     total = of_class.sum()
     # ordered pairs of votes that differ, whatever their items
     by_chance = total * (total - 1) - (of_class * (of_class - 1)).sum()
-    return (
-        float("nan") if by_chance == 0 else float(1 - (total - agreeing) * (total - 1) / by_chance)
-    )
+    if by_chance == 0:
+        return float("nan")
+    return float(1 - (total - agreeing) * (total - 1) / by_chance)
 
 
 @dataclass(frozen=True)
 class AnnotatorRecords:
-    """Of every annotator: the number of votes, how many could be compared, the share of others'
-    votes that were the same, and the label given most.
-    """
+    """How each annotator voted, one entry of each array per annotator."""
 
-    votes: np.ndarray
+    votes: np.ndarray  # how many they gave
     compared: np.ndarray  # votes on items that someone else judged
-    agreement: np.ndarray  # mean over those; NaN where there is none
-    favourite: np.ndarray  # class number
-    favourite_share: np.ndarray
+    agreement: np.ndarray  # share of others' votes that were the same; NaN where nothing compares
+    favourite: np.ndarray  # the class they chose most
+    favourite_share: np.ndarray  # of their votes
 
 
 def annotator_records(annotations: Annotations, counts: np.ndarray) -> AnnotatorRecords:
-    """One pass over all votes. `counts` are those of all votes, the annotator's own among them."""
+    """One pass over all votes; `counts` are those of all of them, each annotator's own included."""
     num_annotators, classes = len(annotations.names), counts.shape[1]
-    compared, same, total = (
-        np.zeros(num_annotators),
-        np.zeros(num_annotators),
-        counts.sum(1, dtype=np.int64),
-    )
+    compared, same = np.zeros((2, num_annotators))
+    total = counts.sum(1, dtype=np.int64)
     for start in range(0, len(annotations.item), AT_ONCE):
         item, label, who = (column[start : start + AT_ONCE] for column in annotations[:3])
         others = total[item] - 1
@@ -67,23 +63,19 @@ def annotator_records(annotations: Annotations, counts: np.ndarray) -> Annotator
     np.add.at(given, (annotations.annotator, annotations.label), 1)
     votes = given.sum(1)
     agreement = np.divide(same, compared, out=np.full(num_annotators, np.nan), where=compared > 0)
-    return AnnotatorRecords(
-        votes,
-        compared.astype(np.int64),
-        agreement,
-        given.argmax(1),
-        given.max(1) / np.maximum(votes, 1),
-    )
+    favourite, share = given.argmax(1), given.max(1) / np.maximum(votes, 1)
+    return AnnotatorRecords(votes, compared.astype(np.int64), agreement, favourite, share)
 
 
 def far_below(records: AnnotatorRecords) -> tuple[np.ndarray, float, float]:
-    """Annotators who agree with others far less than the rest do, and the median and spread that
-    they are held against.
+    """Annotators who agree with others far less than most do; with the median and spread they are
+    compared to.
 
-    Those with at least FEWEST compared votes whose agreement is more than FAR standard deviations
-    below the median of such annotators. The standard deviation is the larger of the spread over
-    annotators (1.4826 x the median absolute deviation) and the error of the annotator's own mean
-    were theirs the median agreement, so that few votes or a very even crowd accuse nobody.
+    An annotator is judged from FEWEST compared votes on, and is far below if their agreement is
+    more than FAR standard deviations below the median of all who are judged. The standard deviation
+    is the larger of two: the spread over annotators (1.4826 x the median absolute deviation), and
+    the error of a mean of as many votes at the median agreement. So few votes, or a very even
+    crowd, accuse nobody.
     """
     judged = np.flatnonzero(records.compared >= FEWEST)
     if len(judged) < 3:
@@ -97,10 +89,11 @@ def far_below(records: AnnotatorRecords) -> tuple[np.ndarray, float, float]:
 
 
 def one_label_only(records: AnnotatorRecords, shares: np.ndarray) -> np.ndarray:
-    """Annotators of at least FEWEST votes who always gave one label, though by its share of all
-    votes the chance of that is below RARE.
+    """Annotators of at least FEWEST votes who always gave one label, against all odds.
+
+    That is where votes at random, by the label's share of all votes, would have done so with a
+    chance below RARE.
     """
     chance = shares[records.favourite] ** records.votes
-    return np.flatnonzero(
-        (records.votes >= FEWEST) & (records.favourite_share == 1) & (chance < RARE)
-    )
+    always = (records.votes >= FEWEST) & (records.favourite_share == 1)
+    return np.flatnonzero(always & (chance < RARE))

@@ -16,11 +16,12 @@ class Annotations(NamedTuple):
     names: list[str]  # of annotators, by number
 
     def counts(self, items: int, classes: int) -> np.ndarray:
+        """The votes as a table of counts, int32 [items, classes]; it no longer says whose."""
         return count_votes(self.item, self.label, items, classes)
 
 
 def count_votes(item: np.ndarray, label: np.ndarray, items: int, classes: int) -> np.ndarray:
-    """How many votes each class got from each item, int32 [items, classes].
+    """How many votes each item got for each class, int32 [items, classes].
 
     >>> count_votes(np.array([0, 1, 0]), np.array([1, 0, 1]), items=2, classes=2)
     array([[0, 2],

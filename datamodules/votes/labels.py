@@ -46,13 +46,13 @@ def printed(name: str, longest: int = LONGEST) -> str:
     if len(name) > 4 * longest:  # before every letter of millions is looked at
         name = f"{name[: 2 * longest]}{name[-2 * longest :]}"
     line = escaped(name)
-    return (
-        line if len(line) <= longest else f"{line[: longest // 2]}…{line[-((longest - 1) // 2) :]}"
-    )
+    if len(line) <= longest:
+        return line
+    return f"{line[: longest // 2]}…{line[-((longest - 1) // 2) :]}"
 
 
 def escaped(text: str) -> str:
-    """Letters that no terminal shows, or that it obeys, by their numbers."""
+    """The text with every letter that a terminal does not show, or obeys, as its number."""
     return "".join(
         letter if _shows(letter) else letter.encode("unicode_escape").decode() for letter in text
     )
@@ -71,16 +71,17 @@ class LookAlikes(NamedTuple):
 
     def __str__(self) -> str:
         names = (self.first, self.second)
-        if self.differ_in == LETTERS or unicodedata.normalize(
-            "NFKC", names[0]
-        ) == unicodedata.normalize("NFKC", names[1]):  # or both would look the same here, too
+        first, second = (unicodedata.normalize("NFKC", name) for name in names)
+        if self.differ_in == LETTERS or first == second:  # or both would look the same here, too
             names = tuple(name.encode("unicode_escape").decode() for name in names)
         return f"'{printed(names[0])}' and '{printed(names[1])}' ({self.differ_in})"
 
 
 def look_alikes(names: Sequence[str]) -> list[LookAlikes]:
-    """Names that differ only in blanks, in case, in characters of no width, or in letters that look
-    alike (other alphabets, other forms of one letter).
+    """Pairs of names that a person could take for one.
+
+    They differ only in blanks, in case, in characters of no width, or in letters that look alike
+    (of other alphabets, or other forms of one letter).
 
     >>> for pair in look_alikes(["yes", "no", "yes ", "No", "n\\u043e"]):
     ...     print(pair)
@@ -99,9 +100,8 @@ def look_alikes(names: Sequence[str]) -> list[LookAlikes]:
 
 
 def _as_seen(name: str) -> str:
-    return _without_blanks(
-        unicodedata.normalize("NFKC", _with_width(name)).translate(_LATIN).casefold()
-    )
+    normal = unicodedata.normalize("NFKC", _with_width(name))
+    return _without_blanks(normal.translate(_LATIN).casefold())
 
 
 def _difference(one: str, other: str) -> str:
@@ -125,9 +125,8 @@ def _with_width(name: str) -> str:
     """Without what takes no room: joiners, marks of direction, choices between forms of a
     character, commands to a terminal.
     """
-    shown = _IGNORABLE.sub("", name)
-    return "".join(
-        letter
-        for letter in shown
-        if unicodedata.category(letter) not in ("Cf", "Cc") or letter.isspace()
-    )
+
+    def has_width(letter: str) -> bool:
+        return letter.isspace() or unicodedata.category(letter) not in ("Cf", "Cc")
+
+    return "".join(filter(has_width, _IGNORABLE.sub("", name)))

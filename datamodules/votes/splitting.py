@@ -19,11 +19,8 @@ def stratified_split(strata: np.ndarray, fractions: Sequence[float], seed: int) 
     >>> len(train), len(test), sorted(np.concatenate([train, test]).tolist()) == list(range(10))
     (5, 5, True)
     """
-    if (
-        not fractions
-        or not all(fraction > 0 for fraction in fractions)
-        or abs(sum(fractions) - 1) > 1e-9
-    ):
+    positive = bool(fractions) and all(fraction > 0 for fraction in fractions)
+    if not positive or abs(sum(fractions) - 1) > 1e-9:
         raise InputError(
             f"the split fractions are {list(fractions)}; each must be above 0 and they must sum "
             "to 1."

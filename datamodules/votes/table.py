@@ -1,6 +1,4 @@
-"""The vote table: what annotators said about each item, checked once, and all that follows
-from it.
-"""
+"""The vote table: what annotators said about each item, checked once, and what follows from it."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -16,8 +14,7 @@ from datamodules.votes.splitting import stratified_split
 # mistake, not rounding.
 SUM_TOLERANCE = 1e-3
 MOST_VOTES = np.iinfo(np.int32).max  # of one item
-# numbers that are worked on at once, so that what is only passing through stays small beside the
-# table itself
+# numbers that are worked on at once, so that temporary arrays stay small beside the table itself
 BLOCK = 1 << 20
 
 
@@ -39,12 +36,8 @@ class VoteTable:
         check_counts(table, source)
         totals = table.sum(1, keepdims=True, dtype=np.float64)
         _reject(totals == 0, source, "no votes at all", "every item needs at least one vote")
-        _reject(
-            totals > MOST_VOTES,
-            source,
-            f"more than {MOST_VOTES:,} votes",
-            "use VoteTable.from_probs",
-        )
+        too_many = f"more than {MOST_VOTES:,} votes"
+        _reject(totals > MOST_VOTES, source, too_many, "use VoteTable.from_probs")
         self.source = source
         self.counts: np.ndarray | None = table.astype(np.int32, copy=False)
 
@@ -58,25 +51,13 @@ class VoteTable:
         True
         """
         table = _as_matrix(probs, source, "probabilities").astype(np.float64)
-        _reject(
-            ~np.isfinite(table),
-            source,
-            "probabilities that are not numbers",
-            "they must lie between 0 and 1",
-        )
-        _reject(
-            (table < 0) | (table > 1 + SUM_TOLERANCE),
-            source,
-            "probabilities outside 0 to 1",
-            "they must lie between 0 and 1",
-        )
+        allowed = "they must lie between 0 and 1"
+        _reject(~np.isfinite(table), source, "probabilities that are not numbers", allowed)
+        outside = (table < 0) | (table > 1 + SUM_TOLERANCE)
+        _reject(outside, source, "probabilities outside 0 to 1", allowed)
         sums = table.sum(1, keepdims=True)
-        _reject(
-            np.abs(sums - 1) > SUM_TOLERANCE,
-            source,
-            "probabilities that do not sum to 1",
-            "every row must sum to 1",
-        )
+        unequal, fault = np.abs(sums - 1) > SUM_TOLERANCE, "probabilities that do not sum to 1"
+        _reject(unequal, source, fault, "every row must sum to 1")
         return cls._checked(None, table / sums, source)
 
     @classmethod
@@ -100,6 +81,7 @@ class VoteTable:
 
     @property
     def num_classes(self) -> int:
+        """K, the number of columns; a class that nobody voted for counts, too."""
         return (self.probs if self.counts is None else self.counts).shape[1]
 
     @cached_property
@@ -109,11 +91,12 @@ class VoteTable:
         return _shares(self.counts)
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """`probs` by blocks of rows, for work that should not hold all of it: of 1,000,000 x 100 it
-        takes 800 MB.
+        """`probs` by blocks of rows, for work that should not hold all of it.
 
-        >>> [(rows.start, probs.tolist()) for rows,
-        ...     probs in VoteTable(counts=[[3, 1], [0, 4]]).blocks()]
+        For 1,000,000 items of 100 classes it takes 800 MB.
+
+        >>> votes = VoteTable(counts=[[3, 1], [0, 4]])
+        >>> [(rows.start, probs.tolist()) for rows, probs in votes.blocks()]
         [(0, [[0.75, 0.25], [0.0, 1.0]])]
         """
         step = max(1, BLOCK // self.num_classes)
@@ -142,9 +125,7 @@ class VoteTable:
 
     @cached_property
     def majority(self) -> np.ndarray:
-        """The most voted class of each item; of tied classes always the one with the lowest
-        number.
-        """
+        """The most voted class of each item; of tied classes the one with the lowest number."""
         return (self.probs if self.counts is None else self.counts).argmax(1)
 
     @property
@@ -179,10 +160,8 @@ class VoteTable:
             raise InputError(
                 f"votes per item is {k}; it must be a whole number from 1 to {MOST_VOTES:,}."
             )
-        rng, counts = (
-            generator(seed, "subsample", int(k)),
-            np.empty((len(self), self.num_classes), np.int32),
-        )
+        rng = generator(seed, "subsample", int(k))
+        counts = np.empty((len(self), self.num_classes), np.int32)
         for rows, probs in self.blocks():
             counts[rows] = rng.multinomial(k, probs)
         return self._checked(counts, None, f"{self.source}, {k} votes per item")
@@ -195,8 +174,9 @@ class VoteTable:
         return self._checked(self.counts[index], None, self.source)
 
     def split(self, fractions, seed: int, entropy_bins: int = 1) -> list[np.ndarray]:
-        """Row numbers of each part, stratified by majority class and by bins of normalised entropy
-        of equal width: a function of the seed alone.
+        """Row numbers of each part: a function of the seed alone.
+
+        Stratified by majority class and by bins of normalised entropy of equal width.
         """
         if entropy_bins < 1:
             raise InputError(
@@ -209,15 +189,11 @@ class VoteTable:
 
 
 def check_counts(table: np.ndarray, source: str) -> None:
-    """Refuse what cannot be a number of votes; that an item has none is not looked at."""
+    """Refuse what cannot be a number of votes. Items without any vote are let through."""
+    allowed = "counts must be whole numbers of 0 or more"
     if table.dtype.kind == "f":
-        _reject(
-            ~np.isfinite(table),
-            source,
-            "votes that are not numbers",
-            "counts must be whole numbers of 0 or more",
-        )
-    _reject(table < 0, source, "negative votes", "counts must be whole numbers of 0 or more")
+        _reject(~np.isfinite(table), source, "votes that are not numbers", allowed)
+    _reject(table < 0, source, "negative votes", allowed)
     if table.dtype.kind == "f":
         allowed = "counts must be whole numbers; for probabilities use VoteTable.from_probs"
         _reject(table != np.floor(table), source, "fractional votes", allowed)
