@@ -1,5 +1,6 @@
-"""What was understood of a dataset's votes, before anything is trained on them: the lines that
-`python cli.py describe` prints.
+"""What was understood of a dataset's votes, before anything is trained on them.
+
+These are the lines that `python cli.py describe` prints.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,19 +40,16 @@ def describe(data: VoteDataModule) -> Iterator[str]:
     yield f"{data.name}: {votes.source}"
     yield _line("annotators", crowd)
     yield _line("items", f"{len(votes) + len(summary.unvoted):,}, {_kind(summary.items)}")
-    yield _line(
-        "without votes",
-        _named(summary.unvoted, "they cannot be trained on") if len(summary.unvoted) else "none",
-    )
+    unvoted = _named(summary.unvoted, "they cannot be trained on")
+    yield _line("without votes", unvoted if len(summary.unvoted) else "none")
     yield _line("classes", f"{len(names)}: {name_some(names, shown=MOST_CLASSES)}")
     yield from _of_look_alikes(look_alikes(labels))
     yield from _of_votes(summary)
-    yield from _of_classes(
-        votes.float_probs().mean(0, dtype=np.float64)
-        if votes.counts is None
-        else _shares(votes.counts),
-        names,
-    )
+    if votes.counts is None:
+        shares = votes.float_probs().mean(0, dtype=np.float64)
+    else:
+        shares = _shares(votes.counts)
+    yield from _of_classes(shares, names)
     yield _line(
         "entropy",
         f"mean {votes.normalized_entropy.mean():.3f} of an even spread; "
@@ -83,17 +81,14 @@ def _of_votes(summary: DatasetSummary) -> Iterator[str]:
         )
         return
     each = summary.votes.counts.sum(1, dtype=np.int64)
-    annotator_probs = (
-        f" by {len(summary.annotations.names):,} annotators" if summary.annotations else ""
-    )
-    yield _line("votes", f"{each.sum():,}{annotator_probs}, read from {summary.form}")
+    people = f" by {len(summary.annotations.names):,} annotators" if summary.annotations else ""
+    yield _line("votes", f"{each.sum():,}{people}, read from {summary.form}")
     yield _line("votes per item", f"{each.min()} to {each.max()}, mean {each.mean():.2f}")
     width = -(-int(each.max() - each.min() + 1) // MOST_BARS)
     heights = np.bincount((each - each.min()) // width)
     lows = [int(each.min()) + width * place for place in range(len(heights))]
-    yield from bars(
-        [str(low) if width == 1 else f"{low} to {low + width - 1}" for low in lows], heights
-    )
+    labels = [str(low) if width == 1 else f"{low} to {low + width - 1}" for low in lows]
+    yield from bars(labels, heights)
 
 
 def _of_classes(shares: np.ndarray, names: Sequence[str]) -> Iterator[str]:
@@ -124,29 +119,20 @@ def _of_duplicates(summary: DatasetSummary) -> Iterator[str]:
     else:
         again = np.flatnonzero(first != np.arange(len(first)))
         pairs = [f"{_id(summary, row)} = {_id(summary, first[row])}" for row in again[:4].tolist()]
-        yield _line(
-            "duplicates",
-            f"{len(again):,} items equal an earlier one: {name_some(pairs, len(again))}"
-            if pairs
-            else "no two items are equal",
-        )
+        equal = f"{len(again):,} items equal an earlier one: {name_some(pairs, len(again))}"
+        yield _line("duplicates", equal if pairs else "no two items are equal")
     if summary.annotations is not None:
-        again = (
-            f"{len(summary.repeated):,}, in {name_rows(summary.repeated)} of the file"
-            if len(summary.repeated)
-            else "none"
-        )
-        yield _line("repeated votes", f"{again} (one annotator, one item)")
+        rows = summary.repeated
+        repeated = f"{len(rows):,}, in {name_rows(rows)} of the file" if len(rows) else "none"
+        yield _line("repeated votes", f"{repeated} (one annotator, one item)")
 
 
 def _of_annotators(summary: DatasetSummary, names: Sequence[str]) -> Iterator[str]:
     if summary.annotations is None or summary.votes.counts is None:
         yield _line("suspicious", "not looked for, it is not known who voted")
         return
-    annotator_probs, records = (
-        summary.annotations.names,
-        annotator_records(summary.annotations, summary.votes.counts),
-    )
+    people = summary.annotations.names
+    records = annotator_records(summary.annotations, summary.votes.counts)
     yield _line(
         "votes by person",
         f"{records.votes.min():,} to {records.votes.max():,}, mean {records.votes.mean():.1f}",
@@ -163,7 +149,7 @@ def _of_annotators(summary: DatasetSummary, names: Sequence[str]) -> Iterator[st
         f"the median annotator ({median:.3f}, spread {spread:.3f})"
     )
     yield from (
-        f"    {printed(annotator_probs[who])}: {records.agreement[who]:.3f} over "
+        f"    {printed(people[who])}: {records.agreement[who]:.3f} over "
         f"{records.compared[who]:,} votes"
         for who in below[:MOST_CLASSES].tolist()
     )
@@ -172,7 +158,7 @@ def _of_annotators(summary: DatasetSummary, names: Sequence[str]) -> Iterator[st
         f"below {RARE:g} at that label's share"
     )
     yield from (
-        f"    {printed(annotator_probs[who])}: {names[int(records.favourite[who])]} in all of "
+        f"    {printed(people[who])}: {names[int(records.favourite[who])]} in all of "
         f"{records.votes[who]:,} votes"
         for who in constant[:MOST_CLASSES].tolist()
     )
@@ -205,11 +191,9 @@ def _kind(items: Any) -> str:
         return "texts"
     if isinstance(items, Tensor):
         return f"each {' x '.join(map(str, items.shape[1:]))} numbers"
-    return (
-        f"each {len(items[0]):,} numbers in a file"
-        if isinstance(items, MemmapInputs)
-        else "read one by one"
-    )
+    if isinstance(items, MemmapInputs):
+        return f"each {len(items[0]):,} numbers in a file"
+    return "read one by one"
 
 
 def _id(summary: DatasetSummary, row: Any) -> str:
@@ -217,11 +201,8 @@ def _id(summary: DatasetSummary, row: Any) -> str:
 
 
 def _named(ids: Any, consequence: str) -> str:
-    return (
-        f"{len(ids):,} items "
-        f"({name_some([printed(name) for name in ids[:4].to_pylist()], len(ids))}); "
-        f"{consequence}"
-    )
+    some = name_some([printed(name) for name in ids[:4].to_pylist()], len(ids))
+    return f"{len(ids):,} items ({some}); {consequence}"
 
 
 def _line(name: str, message: str) -> str:

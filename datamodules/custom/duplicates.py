@@ -1,5 +1,7 @@
-"""Items that are equal: of texts by themselves, of numbers by a digest of each row, so that a file
-larger than memory is read once and not held.
+"""Items that are equal to an earlier one.
+
+Texts are compared as they are, numbers by a digest of each row: a file larger than memory is read
+once and not held.
 """
 
 from collections.abc import Iterator
@@ -17,7 +19,8 @@ AT_ONCE = 4096  # rows
 
 
 def first_equal(items: Any) -> np.ndarray | None:
-    """For every item the first one that is equal to it, which is itself where it is no duplicate;
+    """For every item the row of the first one that is equal to it; its own if it is no duplicate.
+
     None for items that cannot be looked at by rows.
 
     >>> first_equal(["a", "b", "a", "a"])
@@ -29,16 +32,14 @@ def first_equal(items: Any) -> np.ndarray | None:
         return _first_of(pa.array(items, pa.string()).dictionary_encode().indices.to_numpy())
     if not isinstance(items, Tensor | MemmapInputs):
         return None
-    _, code = np.unique(
-        np.concatenate([_digests(block) for block in _blocks(items)]), return_inverse=True
-    )
+    digests = np.concatenate([_digests(block) for block in _blocks(items)])
+    _, code = np.unique(digests, return_inverse=True)
     first = _first_of(code)
     alike = np.flatnonzero(first != np.arange(len(first)))
     for start in range(0, len(alike), AT_ONCE):  # equal digests are not yet equal rows
         rows = alike[start : start + AT_ONCE]
-        one, other = (
-            _take(items, torch.from_numpy(chosen)).flatten(1) for chosen in (rows, first[rows])
-        )
+        pair = (torch.from_numpy(chosen) for chosen in (rows, first[rows]))
+        one, other = (_take(items, chosen).flatten(1) for chosen in pair)
         different = rows[(one != other).any(1).numpy()]
         first[different] = different
     return first
@@ -59,18 +60,13 @@ def _take(items: Tensor | MemmapInputs, rows: Tensor) -> Tensor:
 
 
 def _digests(block: Tensor) -> np.ndarray:
-    """A sum of each row's words with random weights, modulo 2**64: equal rows have equal sums, and
-    others hardly ever.
+    """A sum of each row's words with random weights, modulo 2**64.
+
+    Equal rows have equal sums, and different rows hardly ever do.
     """
     rows = block.flatten(1).contiguous().cpu().numpy()
     row_bytes = rows.itemsize * rows.shape[1]
-    word = next(
-        kind
-        for kind in (np.uint64, np.uint32, np.uint16, np.uint8)
-        if row_bytes % np.dtype(kind).itemsize == 0
-    )
-    words = rows.view(word)
-    weights = generator(0, "digests").integers(
-        2**64, size=words.shape[1], dtype=np.uint64
-    ) | np.uint64(1)
-    return words.astype(np.uint64, copy=False) @ weights
+    kinds = (np.uint64, np.uint32, np.uint16, np.uint8)
+    words = rows.view(next(kind for kind in kinds if row_bytes % np.dtype(kind).itemsize == 0))
+    weights = generator(0, "digests").integers(2**64, size=words.shape[1], dtype=np.uint64)
+    return words.astype(np.uint64, copy=False) @ (weights | np.uint64(1))

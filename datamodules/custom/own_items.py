@@ -45,13 +45,8 @@ class Items:
         words, codes = self.words(column)
         other = [code for code, word in enumerate(words) if word not in SPLITS]
         fault = f"'{words[other[0]]}'" if other else ""
-        refuse_rows(
-            np.flatnonzero(np.isin(codes, other)),
-            self.source,
-            column,
-            fault,
-            "a split is train, val or test",
-        )
+        rows = np.flatnonzero(np.isin(codes, other))
+        refuse_rows(rows, self.source, column, fault, "a split is train, val or test")
         return np.array([SPLITS.index(word) for word in words])[codes]
 
 
@@ -73,35 +68,31 @@ def listed_items(table: pa.Table, item: str, source: Path | str) -> Items:
 def items_of_votes(
     columns: dict[str, Encoded], item: str, beside: list[str], source: Path | str
 ) -> Items:
-    """Items in the order of their ids, from rows that are votes: what rows of one item say about it
-    must be the same.
+    """Items in the order of their ids, from rows that are votes.
+
+    What the rows of one item say about it must be the same.
     """
     values, codes = columns[item]
     first = np.empty(len(values), np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal places, the last one assigned stays
     order, known = pc.sort_indices(values).to_numpy(), {}
     for column in beside:
-        words, messages = columns[column]
-        other = np.flatnonzero(messages != messages[first][codes])
-        refuse_rows(
-            other,
-            source,
-            column,
-            "something else than before for the same item",
-            "two items must not share an id",
-        )
-        known[column] = words.take(pa.array(messages[first[order]]))
+        words, word = columns[column]
+        other = np.flatnonzero(word != word[first][codes])
+        fault = "something else than before for the same item"
+        refuse_rows(other, source, column, fault, "two items must not share an id")
+        known[column] = words.take(pa.array(word[first[order]]))
     return Items(texts(values.take(pa.array(order))), pa.table(known), source)
 
 
 def read_images(paths: list[str], folder: Path, side: int) -> Tensor:
-    """Images as bytes [N, 3, side, side]: whole, in colour, resized by cubic interpolation as
-    embedders do. Paths are below `folder`, or absolute.
+    """Images as bytes [N, 3, side, side]: whole and in colour.
+
+    They are resized by cubic interpolation, as embedders do. Paths are below `folder`, or absolute.
     """
     images = torch.empty(len(paths), 3, side, side, dtype=torch.uint8)
-    for row, path in enumerate(
-        paths
-    ):  # decoding is Python's for every image; all else is small beside it
+    # one by one: beside the decoding of an image everything else is small
+    for row, path in enumerate(paths):
         images[row] = _image(folder / path, side)
     return images
 
@@ -109,8 +100,5 @@ def read_images(paths: list[str], folder: Path, side: int) -> Tensor:
 def _image(path: Path, side: int) -> Tensor:
     if not path.is_file():
         raise InputError(f"there is no image {path}; every item of data.image needs its file.")
-    return pil_to_tensor(
-        Image.fromarray(decode_image(path, "RGB", str(path))).resize(
-            (side, side), Image.Resampling.BICUBIC
-        )
-    )
+    image = Image.fromarray(decode_image(path, "RGB", str(path)))
+    return pil_to_tensor(image.resize((side, side), Image.Resampling.BICUBIC))

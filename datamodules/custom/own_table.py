@@ -1,6 +1,4 @@
-"""Votes of the user's own, in the three forms that such tables come in: a row per vote, counts per
-class, or probabilities.
-"""
+"""Votes of the user's own, in three forms: a row per vote, counts per class, or probabilities."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,38 +46,26 @@ def read_single_votes(
     values, codes = columns[label]
     names = tuple(classes) or tuple(_in_order(values))
     _check_classes(names, source)
-    place = (
-        pc.index_in(texts(values), value_set=pa.array(names, pa.string()))
-        .fill_null(-1)
-        .to_numpy(zero_copy_only=False)
-    )
+    places = pc.index_in(texts(values), value_set=pa.array(names, pa.string()))
+    place = places.fill_null(-1).to_numpy(zero_copy_only=False)
     strange = np.flatnonzero(place < 0)
     if len(strange):
-        fault = f"'{texts(values)[int(strange[0])].as_py()}'"
-        refuse_rows(
-            np.flatnonzero(np.isin(codes, strange)),
-            source,
-            label,
-            fault,
-            f"the classes are {', '.join(names)}",
-        )
-    message = place.astype(np.int16)[codes]
+        rows, fault = np.isin(codes, strange), f"'{texts(values)[int(strange[0])].as_py()}'"
+        allowed = f"the classes are {', '.join(names)}"
+        refuse_rows(np.flatnonzero(rows), source, label, fault, allowed)
+    chosen = place.astype(np.int16)[codes]
     row = _places(columns[item].values, items, source).astype(np.int32)[columns[item].codes]
-    counts = count_votes(row, message, len(items), len(names))
+    counts = count_votes(row, chosen, len(items), len(names))
     voted = np.flatnonzero(counts.any(1))
     annotations, repeated = None, np.empty(0, int)
     if annotator is not None:
         repeated = repeated_votes(row, columns[annotator].codes)
     if len(voted) < len(items):
-        counts, rank = (
-            counts[voted],
-            np.cumsum(np.bincount(voted, minlength=len(items))).astype(np.int32) - 1,
-        )
-        row = rank[row]  # among the items with votes
+        rank = np.cumsum(np.bincount(voted, minlength=len(items))).astype(np.int32) - 1
+        counts, row = counts[voted], rank[row]  # among the items with votes
     if annotator is not None:
-        annotations = Annotations(
-            row, message, columns[annotator].codes, texts(columns[annotator].values).to_pylist()
-        )
+        people, person = columns[annotator]
+        annotations = Annotations(row, chosen, person, texts(people).to_pylist())
     return OwnTable(VoteTable(counts, source=str(source)), voted, names, repeated, annotations)
 
 
@@ -92,25 +78,21 @@ def read_shares(
     classes: Sequence[str],
     source: Path | str,
 ) -> OwnTable:
-    """One row per item, with counts or probabilities: a column for each class, or one column of
-    lists.
+    """One row per item, with counts or probabilities.
+
+    There is a column for each class, or one column of lists.
     """
     result = listed_items(table, item, source)
     values = numbers(table, columns, source)
-    names = tuple(classes) or (
-        tuple(columns) if len(columns) > 1 else tuple(map(str, range(values.shape[1])))
-    )
+    names = tuple(classes or (columns if len(columns) > 1 else map(str, range(values.shape[1]))))
     _check_classes(names, source)
     if len(names) != values.shape[1]:
         raise InputError(
             f"{source} has {values.shape[1]} numbers per item, but data.classes names "
             f"{len(names)} classes; they must be as many."
         )
-    place = (
-        np.arange(len(items))
-        if result.ids.equals(items.ids)
-        else _places(result.ids, items, source)
-    )
+    same = result.ids.equals(items.ids)
+    place = np.arange(len(items)) if same else _places(result.ids, items, source)
     used = np.arange(len(values))
     if are_counts:
         check_counts(values, str(source))
