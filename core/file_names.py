@@ -1,8 +1,10 @@
-"""Names that become files: too long a one is refused before anything is computed, not when its file
-is to be written.
+"""Names that become files and folders.
+
+One that is too long is refused before anything is computed, not when its file is to be written.
 """
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ BELOW = 300  # bytes that paths below a folder of runs or of a report may take
 
 
 def length_error(name: Any) -> str:
-    """Why a name cannot be that of files, as what is said after its key; empty where it can.
+    """Why a name cannot be that of files, to be put after the name of its option; empty if it can.
 
     >>> length_error("x" * 180), length_error("ü" * 91)
     ('', 'is üüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…, of 182 bytes; it names files, so it must be at most
@@ -31,8 +33,14 @@ def length_error(name: Any) -> str:
     )
 
 
+def check_name(name: Any) -> None:
+    """Refuse what cannot be `data.name`, which becomes a part of folders' names; None is fine."""
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", str(name)):
+        raise InputError(f"data.name is {name}; it must be 1 to 40 letters, digits, - or _.")
+
+
 def check_run_name(name: str) -> None:
-    """That a run's name, which follows from those of its classes, can be that of a folder."""
+    """Refuse a run's name, which follows from those of its classes, if no folder can have it."""
     if error := length_error(name):
         raise InputError(
             f"the name that a run has by its data and data.delivery {error}; give these classes "
@@ -41,7 +49,7 @@ def check_run_name(name: str) -> None:
 
 
 def check_folder(folder: Path, option: str) -> None:
-    """That files of runs or of a report can lie below a folder."""
+    """Refuse a folder if files of runs or of a report below it would have too long a path."""
     longest, whole = max(map(_bytes, folder.parts), default=0), _bytes(os.path.abspath(folder))
     if longest > NAME_MAX:
         raise InputError(

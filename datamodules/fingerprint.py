@@ -1,9 +1,8 @@
-"""What a run was trained on, in a few digests of decoded values: the votes, the items and their
-split.
+"""What a run was trained on, in a few digests: of the votes, the items and their split.
 
-A file that is saved again with the same content has the same fingerprint. Inputs that are larger
-than memory are not read for it: they are told by the size and time of their file and by blocks of
-it.
+Digests are of decoded values, so a file that is saved again with the same content has the same
+fingerprint. Inputs that are larger than memory are not read for it: they are told by the size and
+time of their file and by blocks of it.
 """
 
 import json
@@ -30,9 +29,11 @@ Fingerprint = dict[str, dict[str, Any]]
 def digest_of_values(*values: np.ndarray) -> str:
     """Equal for arrays of equal shape, kind and numbers.
 
-    >>> digest_of_values(np.array([1, 2])) == digest_of_values(np.array([1,
-    ...     2]).copy()) != digest_of_values(np.array([2, 1]))
+    >>> values = np.array([1, 2])
+    >>> digest_of_values(values) == digest_of_values(values.copy())
     True
+    >>> digest_of_values(values) == digest_of_values(values[::-1])
+    False
     """
     digest = xxhash.xxh3_128()
     for array in values:
@@ -42,12 +43,14 @@ def digest_of_values(*values: np.ndarray) -> str:
 
 
 def digest_of_votes(votes: VoteTable) -> str:
+    """Of the counts, or of the probabilities where there are no counts."""
     return digest_of_values(votes.probs if votes.counts is None else votes.counts)
 
 
 def digest_of_items(items: Any) -> dict[str, Any]:
-    """Of texts, of a tensor, of a file that stays on disk, or of a dataset of single inputs, some
-    of which are looked at.
+    """Of texts, of a tensor, of a file that stays on disk, or of a dataset of single inputs.
+
+    Of such a dataset only some items are looked at. A file adds its size and time to the digest.
     """
     if isinstance(items, MemmapInputs):
         return _of_mapped(items)
@@ -70,19 +73,18 @@ def _of_mapped(inputs: MemmapInputs) -> dict[str, Any]:
     plain = values.reshape(-1).view(np.uint8)  # still in its file
     starts = np.linspace(0, max(0, len(plain) - BLOCK), BLOCKS).astype(int)
     blocks = [plain[start : start + BLOCK] for start in np.unique(starts)]
-    time = datetime.fromtimestamp(about.st_mtime_ns // 1_000_000_000, UTC).strftime(
-        "%Y-%m-%dT%H:%M:%SZ"
-    )
+    time = datetime.fromtimestamp(about.st_mtime_ns // 1_000_000_000, UTC)
     return {
         "digest": digest_of_values(np.array(values.shape), rows, *blocks),
         "size": about.st_size,
-        "time": time,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
 
 
 def fingerprint(data: Any, labels: VoteTable | None = None) -> Fingerprint:
-    """Of a datamodule that is set up; `labels` is what it trains on, where that is not what it is
-    judged by.
+    """Of a datamodule that is set up.
+
+    `labels` is what it trains on, where that is not what it is judged by.
     """
     corpus = data.corpus
     items = corpus.items or digest_of_items(corpus.inputs)
@@ -92,36 +94,34 @@ def fingerprint(data: Any, labels: VoteTable | None = None) -> Fingerprint:
         "split": {"source": data.split_source, "digest": digest_of_split(corpus.splits)},
         **_classes(data, corpus.votes.source),
     }
-    return (
-        parts if labels is None or labels is corpus.votes else parts | fingerprint_of_labels(labels)
-    )
+    if labels is None or labels is corpus.votes:
+        return parts
+    return parts | fingerprint_of_labels(labels)
 
 
 def digest_of_split(splits: dict[str, np.ndarray]) -> str:
-    return digest_of_values(
-        *(np.asarray(splits[name], np.int64) for name in ("train", "val", "test"))
-    )
+    """Of the row numbers of train, val and test, in their order."""
+    names = ("train", "val", "test")
+    return digest_of_values(*(np.asarray(splits[name], np.int64) for name in names))
 
 
 def _classes(data: Any, source: str) -> Fingerprint:
     """What the columns of the vote table mean, where they have names."""
     if not data.class_names:
         return {}
-    return {
-        "classes": {
-            "source": source,
-            "digest": xxhash.xxh3_128(json.dumps(list(data.class_names)).encode()).hexdigest(),
-        }
-    }
+    names = json.dumps(list(data.class_names)).encode()
+    return {"classes": {"source": source, "digest": xxhash.xxh3_128(names).hexdigest()}}
 
 
 def fingerprint_of_labels(labels: VoteTable) -> Fingerprint:
+    """The part of a fingerprint that says which labels were trained on, if not the votes."""
     return {"labels": {"source": labels.source, "digest": digest_of_votes(labels)}}
 
 
 def fingerprint_at_hand(data: Any) -> Fingerprint:
-    """Votes, classes and items of a datamodule that is not set up, and their split where the files
-    say it, without embedding anything.
+    """What can be told of a datamodule that is not set up, without embedding anything.
+
+    That is its votes, classes and items, and their split where the files say it.
     """
     summary = data.summarize()
     parts: Fingerprint = {
@@ -129,19 +129,18 @@ def fingerprint_at_hand(data: Any) -> Fingerprint:
         "items": {"source": data.items_source, **digest_of_items(summary.items)},
         **_classes(data, summary.votes.source),
     }
-    return (
-        parts
-        if summary.splits is None
-        else parts
-        | {"split": {"source": data.split_source, "digest": digest_of_split(summary.splits)}}
-    )
+    if summary.splits is not None:
+        split = digest_of_split(summary.splits)
+        parts["split"] = {"source": data.split_source, "digest": split}
+    return parts
 
 
 def difference(trained_on: Fingerprint, now: Fingerprint) -> str | None:
     """What has changed, as a clause; None where nothing has that both know of.
 
-    >>> difference({"votes": {"source": "votes.csv", "digest": "a1"}},
-    ...     {"votes": {"source": "votes.csv", "digest": "b2"}})
+    >>> before = {"votes": {"source": "votes.csv", "digest": "a1"}}
+    >>> after = {"votes": {"source": "votes.csv", "digest": "b2"}}
+    >>> difference(before, after)
     'the votes in votes.csv are not those that it was trained on'
     """
     for part in ("votes", "classes", "labels", "items", "split"):
@@ -157,10 +156,7 @@ def difference(trained_on: Fingerprint, now: Fingerprint) -> str | None:
                 "size is told by its time as well; if it is the same file, "
                 f"give it its time back with: touch -d {before.get('time')} {after['source']})"
             )
-        where = f" in {after['source']}" if part != "split" else ""
-        return (
-            f"the {part}{where} are not those that it was trained on"
-            if part != "split"
-            else f"{after['source']} is not the one that it was trained on"
-        )
+        if part == "split":
+            return f"{after['source']} is not the one that it was trained on"
+        return f"the {part} in {after['source']} are not those that it was trained on"
     return None

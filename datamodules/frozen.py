@@ -1,5 +1,6 @@
-"""Inputs replaced by the embeddings of a frozen model, made once and kept, for heads that train in
-seconds.
+"""Inputs replaced by the embeddings of a frozen model, for heads that train in seconds.
+
+They are made once and kept.
 """
 
 from abc import abstractmethod
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError
+from datamodules.corpus import Corpus
 from datamodules.embedders import Embedder
 from datamodules.embedders.embedder import Inputs
 from datamodules.embedders.embeddings import embed_all
@@ -17,14 +19,12 @@ from datamodules.fingerprint import digest_of_items
 from datamodules.io.ood_sets import read_ood_set
 from datamodules.preparation import Moments
 from datamodules.summary import DatasetSummary
-from datamodules.vote_datamodule import Corpus, VoteDataModule
+from datamodules.vote_datamodule import VoteDataModule
 from datamodules.votes.table import VoteTable
 
 
 class FrozenDataModule(VoteDataModule):
-    """A dataset says how its items and votes are read and split; here its items become
-    embeddings.
-    """
+    """Turns items into embeddings; a dataset says how its items and votes are read and split."""
 
     def __init__(
         self, embedder: Embedder, cache: str = "data/embeddings", standardize: bool = True, **kwargs
@@ -38,16 +38,13 @@ class FrozenDataModule(VoteDataModule):
         """
         super().__init__(**kwargs)
         self.embedder, self.cache, self.standardize = embedder, cache, standardize
-        self._moments: Moments | None = (
-            None  # of the training items, where features are standardised
-        )
+        # of the training items, where features are standardised
+        self._moments: Moments | None = None
         self._foreign: dict[tuple[str, str], Tensor] = {}  # read once for all members of a pack
 
     @abstractmethod
     def read(self) -> tuple[Inputs, VoteTable]:
-        """The items as people see them, texts or images as bytes, and their votes, from checked
-        files.
-        """
+        """The items as people see them (texts, or images as bytes) and their votes; checks both."""
 
     @abstractmethod
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
@@ -55,6 +52,7 @@ class FrozenDataModule(VoteDataModule):
 
     @property
     def input_shape(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The length of one embedding."""
         return (self.embedder.dimensions,)
 
     @property
@@ -63,35 +61,35 @@ class FrozenDataModule(VoteDataModule):
         return self.embedder.name
 
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
+        """The texts or images themselves, not their embeddings."""
         items, _ = self.read()
-        return (
-            items[torch.as_tensor(rows)]
-            if isinstance(items, Tensor)
-            else [items[row] for row in rows]
-        )
+        if isinstance(items, Tensor):
+            return items[torch.as_tensor(rows)]
+        return [items[row] for row in rows]
 
     def summarize(self) -> DatasetSummary:
-        items, votes = self.read()  # without any embedding
+        """All votes and items, without embedding any."""
+        items, votes = self.read()
         return DatasetSummary(votes, items)
 
     def prepare_data(self) -> None:
+        """Embed all items once, in one process, so that every rank finds them in the cache."""
         embed_all(self.embedder, self.read()[0], self.cache)
 
     def load(self) -> Corpus:
+        """Embeddings from the cache, standardised by those of the training items."""
         items, votes = self.read()
         embeddings, splits = embed_all(self.embedder, items, self.cache), self.split(votes)
         if self.standardize:
             self._moments = Moments.of(embeddings[torch.from_numpy(splits["train"])])
-        return Corpus(
-            self._moments(embeddings) if self._moments else embeddings,
-            votes,
-            splits,
-            items=digest_of_items(items),
-        )
+            embeddings = self._moments(embeddings)
+        return Corpus(embeddings, votes, splits, items=digest_of_items(items))
 
     def ood_inputs(self, source: str, root: str) -> Tensor:
-        """The embeddings of images from elsewhere, brought to the size of this dataset's first, and
-        standardised as its training items are.
+        """The embeddings of images from elsewhere.
+
+        The images are first brought to the size of this dataset's. The embeddings are standardised
+        as those of the training items are.
         """
         if (source, root) not in self._foreign:
             items, _ = self.read()
@@ -100,18 +98,16 @@ class FrozenDataModule(VoteDataModule):
                     f"{source} holds images, but the items of {type(self).__name__} are texts; "
                     "leave OODScores out."
                 )
-            result = embed_all(
-                self.embedder,
-                read_ood_set(source, root, tuple(items.shape[1:])).contiguous(),
-                self.cache,
-            )
+            images = read_ood_set(source, root, tuple(items.shape[1:])).contiguous()
+            result = embed_all(self.embedder, images, self.cache)
             self._foreign[source, root] = self._moments(result) if self._moments else result
         return self._foreign[source, root]
 
 
 class FrozenInThreeParts(FrozenDataModule):
-    """With a train, a validation and a test part: what the datasets of "Soft-Label Training
-    Preserves Epistemic Uncertainty" share.
+    """With a train, a validation and a test part.
+
+    The datasets of "Soft-Label Training Preserves Epistemic Uncertainty" share this.
     """
 
     def __init__(
@@ -136,15 +132,11 @@ class FrozenInThreeParts(FrozenDataModule):
         self.root, self.fractions, self.entropy_bins = root, fractions, entropy_bins
 
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
+        """By `fractions`, stratified by majority class and entropy."""
         if len(self.fractions) != 3:
             raise InputError(
                 f"data.fractions is {list(self.fractions)}; it must be three shares, of train, "
                 "validation and test."
             )
-        return dict(
-            zip(
-                ("train", "val", "test"),
-                votes.split(self.fractions, self.seed, self.entropy_bins),
-                strict=True,
-            )
-        )
+        train, val, test = votes.split(self.fractions, self.seed, self.entropy_bins)
+        return {"train": train, "val": val, "test": test}

@@ -1,5 +1,6 @@
-"""Loaders that yield (inputs, index) and never touch targets: small data as whole tensors, large
-data through a DataLoader.
+"""Loaders that yield (inputs, index) and never touch targets.
+
+Small data is held as whole tensors; large data goes through a DataLoader.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,14 +20,14 @@ class Batch(NamedTuple):
 
     inputs: Tensor
     targets: Tensor
-    index: Tensor
+    index: Tensor  # pyright: ignore[reportIncompatibleMethodOverride]  # tuples have an index(), too
 
 
 class TensorLoader:
-    """Batches straight from tensors in memory (or on the device): no workers, no per-item Python,
-    resumable in mid-epoch.
+    """Batches straight from tensors in memory or on the device: no workers, no Python per item.
 
-    `prepare(index, epoch)` gives the inputs of one batch, augmented if that is wanted.
+    `prepare(index, epoch)` gives the inputs of one batch, augmented if that is wanted. An epoch can
+    be continued in its middle.
     """
 
     batch_sampler = None  # Lightning looks for it wherever there is a `sampler`
@@ -42,24 +43,27 @@ class TensorLoader:
             yield self.prepare(index, self.sampler.epoch), index
 
     def state_dict(self) -> dict[str, int]:
+        """How far this epoch has come; Lightning keeps it in checkpoints."""
         return self.sampler.state_dict()
 
     def load_state_dict(self, state: dict[str, int]) -> None:
+        """Continue after the batches that a checkpoint says were given."""
         self.sampler.load_state_dict(state)
 
 
 class WorkerLoader(DataLoader):
-    """The plain DataLoader path, for inputs that do not fit in memory: same order, same resumption,
-    any number of workers.
+    """The plain DataLoader, for inputs that do not fit in memory.
 
-    `dataset[i]` gives the input of item i alone. Random augmentation in the dataset should be a
-    function of i and a seed.
+    Same order and same resumption as `TensorLoader`, with any number of workers. `dataset[i]` gives
+    the input of item i alone. Random augmentation in the dataset should be a function of i and a
+    seed.
     """
 
     def __init__(self, dataset: Dataset[Tensor], order: BatchOrder, num_workers: int = 0):
         pairs = _WithIndex(dataset)
+        batches = _Lists(order)
         super().__init__(
-            pairs, batch_sampler=_Lists(order), num_workers=num_workers, collate_fn=pairs.collate
+            pairs, batch_sampler=batches, num_workers=num_workers, collate_fn=pairs.collate
         )
         self._given = 0
 
@@ -76,9 +80,11 @@ class WorkerLoader(DataLoader):
         return self.batch_sampler.sampler  # pyright: ignore
 
     def state_dict(self) -> dict[str, int]:
+        """How many batches of this epoch were handed out; workers may be ahead of that."""
         return {"epoch": self._order.epoch, "given": self._given}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
+        """Continue after the batches that a checkpoint says were given."""
         self._order.load_state_dict(state)
 
 
@@ -90,12 +96,13 @@ class _WithIndex(Dataset):
         return self.dataset[item], item
 
     def collate(self, batch: list[tuple[Tensor, int]]) -> list[Tensor]:
-        """The usual collation; a share without items has the shape of one with them, as it has
-        where inputs are in memory.
+        """The usual collation, also of no items at all.
+
+        Those have the shape of a batch with items, as they do where inputs are in memory.
         """
-        return (
-            default_collate(batch) if batch else [part[:0] for part in default_collate([self[0]])]
-        )
+        if batch:
+            return default_collate(batch)
+        return [part[:0] for part in default_collate([self[0]])]
 
 
 class _Lists:

@@ -1,5 +1,6 @@
-"""Inputs that stay in their file: a batch is one gather from a memory map, so that there may be
-more of them than memory.
+"""Inputs that stay in their file, so that there may be more of them than memory.
+
+A batch is one gather from a memory map.
 """
 
 import json
@@ -27,28 +28,24 @@ COLD = 64  # batches that are asked for ahead after one had to wait for the disk
 
 
 class MemmapInputs(Dataset[Tensor]):
-    """Rows of an array [N, features] that lies in a file, as float32, and standardised if `moments`
-    are given.
+    """Rows of an array [N, features] in a file, as float32, standardised if `moments` are given.
 
     `rows` says where in the array each item is. It serves as `TensorLoader`'s `prepare`: no
     workers, and no Python for single items. Where the system does not hold the file in memory, the
     rows of a batch are asked for all at once before they are read: one after the other, they would
     take ten times as long.
 
-    >>> MemmapInputs(np.array([[1, 2], [3, 4], [5, 6]], np.float16),
-    ...     rows=np.array([2, 0]))(torch.tensor([1, 0]))
+    >>> values = np.array([[1, 2], [3, 4], [5, 6]], np.float16)
+    >>> inputs = MemmapInputs(values, rows=np.array([2, 0]))
+    >>> inputs(torch.tensor([1, 0]))
     tensor([[1., 2.],
             [5., 6.]])
     """
 
     def __init__(self, values: np.ndarray, rows: np.ndarray, moments: Moments | None = None):
         self._file = (values.filename, values.offset) if isinstance(values, np.memmap) else None
-        # the plain view indexes faster than a memmap
-        self._values, self._rows, self._moments = (
-            np.asarray(values),
-            rows,
-            moments,
-        )
+        self._values = np.asarray(values)  # the plain view indexes faster than a memmap
+        self._rows, self._moments = rows, moments
         self._cold = COLD  # until it is known better
 
     def __len__(self) -> int:
@@ -56,15 +53,14 @@ class MemmapInputs(Dataset[Tensor]):
 
     @property
     def stored(self) -> tuple[np.ndarray, np.ndarray, str | None]:
-        """The array as it is stored, the row of each item in it, and its file, where it stays in
-        one.
-        """
+        """The array, the row of each item in it, and the name of its file, if it has one."""
         return self._values, self._rows, str(self._file[0]) if self._file else None
 
     def __getitem__(self, item: int) -> Tensor:
         return self(torch.tensor([item]))[0]
 
     def __call__(self, index: Tensor, epoch: int = 0) -> Tensor:
+        """The items of one batch as float32; the epoch plays no part."""
         rows = self._rows[index.cpu().numpy()]
         if self._cold:
             self._ask_for(rows)
@@ -82,11 +78,8 @@ class MemmapInputs(Dataset[Tensor]):
         first, last = ordered[starts], ordered[np.append(starts[1:], len(ordered)) - 1]
         file = os.open(str(path), os.O_RDONLY)
         try:
-            for start, length in zip(
-                (offset + first * width).tolist(),
-                ((last - first + 1) * width).tolist(),
-                strict=True,
-            ):
+            begins, lengths = offset + first * width, (last - first + 1) * width
+            for start, length in zip(begins.tolist(), lengths.tolist(), strict=True):
                 os.posix_fadvise(file, start, length, os.POSIX_FADV_WILLNEED)
         finally:
             os.close(file)
@@ -131,9 +124,8 @@ def _map_npy(path: Path) -> np.ndarray:
 
 def _map_safetensors(path: Path) -> np.ndarray:
     try:
-        with safe_open(
-            path, framework="np"
-        ) as file:  # checks the header against the length of the file
+        # checks the header against the length of the file
+        with safe_open(path, framework="np") as file:
             names = list(file.keys())
     except (ValueError, OSError, SafetensorError) as error:
         raise InputError(
@@ -147,26 +139,19 @@ def _map_safetensors(path: Path) -> np.ndarray:
     kinds = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
     if entry["dtype"] not in kinds:
         raise InputError(f"{path} holds {entry['dtype']}; embeddings must be F16, F32 or F64.")
-    return np.memmap(
-        path,
-        kinds[entry["dtype"]],
-        "r",
-        8 + length + entry["data_offsets"][0],
-        tuple(entry["shape"]),
-    )
+    start = 8 + length + entry["data_offsets"][0]
+    return np.memmap(path, kinds[entry["dtype"]], "r", start, tuple(entry["shape"]))
 
 
 def refuse_unusual(values: np.ndarray, source: str) -> None:
-    """One pass over the file, which refuses what is not a finite number before it can spoil a
-    training.
+    """Raises an `InputError` for what is not a finite number, before it can spoil a training.
+
+    It takes one pass over the file.
     """
     step = _rows_at_once(values)
-    bad = np.concatenate(
-        [
-            np.flatnonzero(~np.isfinite(values[start : start + step]).all(1)) + start
-            for start in range(0, len(values), step)
-        ]
-    )
+    starts = range(0, len(values), step)
+    finite = [np.isfinite(values[start : start + step]).all(1) for start in starts]
+    bad = np.flatnonzero(~np.concatenate(finite))
     if len(bad):
         raise InputError(
             f"{source} has values that are not finite numbers in {name_rows(bad)}; every "
@@ -175,19 +160,17 @@ def refuse_unusual(values: np.ndarray, source: str) -> None:
 
 
 def moments_of(inputs: MemmapInputs, chosen: np.ndarray) -> Moments:
-    """`Moments.of` the chosen items, from sums over one pass, in float64 and about the first of
-    them, so that nothing cancels.
+    """`Moments.of` the chosen items, from sums over one pass.
+
+    In float64 and about the first of them, so that nothing cancels.
     """
     wanted, first = torch.zeros(len(inputs), dtype=torch.bool), inputs[int(chosen[0])].double()
     wanted[torch.from_numpy(chosen)] = True
     total, squares, start = torch.zeros_like(first), torch.zeros_like(first), 0
     for block in inputs.blocks():
         shifted = block[wanted[start : start + len(block)]].double() - first
-        total, squares, start = (
-            total + shifted.sum(0),
-            squares + shifted.square().sum(0),
-            start + len(block),
-        )
+        total, squares = total + shifted.sum(0), squares + shifted.square().sum(0)
+        start += len(block)
     items = len(chosen)
     variance = (squares - total.square() / items) / max(items - 1, 1)
     scale = torch.where(squares > 0, variance.clamp(min=0).sqrt(), 1.0).float()

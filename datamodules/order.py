@@ -1,5 +1,6 @@
-"""Which items make up each batch: a pure function of (seed, epoch, rank) that can continue in
-mid-epoch.
+"""Which items make up each batch: a pure function of (seed, epoch, rank).
+
+An epoch can be continued in its middle.
 """
 
 from collections.abc import Iterator
@@ -22,8 +23,8 @@ class BatchOrder:
     >>> order = BatchOrder(torch.arange(10), batch_size=4, seed=0, shuffle=False)
     >>> [batch.tolist() for batch in order]
     [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-    >>> [batch.tolist() for batch in BatchOrder(torch.arange(10), batch_size=3, seed=0,
-    ...     shuffle=False, rank=1, ranks=2)]
+    >>> second = BatchOrder(torch.arange(10), 3, seed=0, shuffle=False, rank=1, ranks=2)
+    >>> [batch.tolist() for batch in second]
     [[1], [4], [7], []]
     """
 
@@ -41,14 +42,8 @@ class BatchOrder:
                 f"data.batch_size is {batch_size}; it is shared by {ranks} device(s), so it must "
                 f"be at least {ranks}."
             )
-        self.items, self.batch_size, self.seed, self.shuffle, self.rank, self.ranks = (
-            items,
-            batch_size,
-            seed,
-            shuffle,
-            rank,
-            ranks,
-        )
+        self.items, self.batch_size, self.seed, self.shuffle = items, batch_size, seed, shuffle
+        self.rank, self.ranks = rank, ranks
         self.epoch = 0
         self._given = 0
         self._resume = (0, 0)
@@ -70,17 +65,17 @@ class BatchOrder:
         # A generator does nothing until its first batch is asked for, which is after `set_epoch`.
         order = self.items
         if self.shuffle:
-            order = order[
-                torch.from_numpy(generator(self.seed, "order", self.epoch).permutation(len(order)))
-            ]
+            shuffled = generator(self.seed, "order", self.epoch).permutation(len(order))
+            order = order[torch.from_numpy(shuffled)]
         for number in range(self.start, len(self)):
             self._given = number + 1
-            yield order[number * self.batch_size : (number + 1) * self.batch_size][
-                self.rank :: self.ranks
-            ]
+            batch = order[number * self.batch_size :][: self.batch_size]
+            yield batch[self.rank :: self.ranks]
 
     def state_dict(self) -> dict[str, int]:
+        """The epoch, and how many of its batches were given."""
         return {"epoch": self.epoch, "given": self._given}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
+        """Start that epoch after those batches; other epochs start at their beginning."""
         self._resume = (state["epoch"], state["given"])

@@ -1,5 +1,6 @@
-"""From stored inputs to what a network sees, a whole batch at a time: normalisation, random crops
-and flips.
+"""From stored inputs to what a network sees, a whole batch at a time.
+
+Here are the normalisation, and random crops and flips.
 """
 
 from collections.abc import Sequence
@@ -13,14 +14,14 @@ from core.randomness import generator
 
 
 class Standardize:
-    """Select items, convert to float and standardise each channel: the deterministic preparation
-    used in evaluation.
+    """Select items, convert to float and standardise each channel: what evaluation sees.
 
     `scale` is the largest stored value (255 for bytes); mean and std are given on the scale from 0
     to 1.
 
-    >>> Standardize(torch.tensor([[0], [255]], dtype=torch.uint8), mean=[0.5], std=[0.5],
-    ...     scale=255)(torch.tensor([1, 0]), epoch=0)
+    >>> stored = torch.tensor([[0], [255]], dtype=torch.uint8)
+    >>> prepare = Standardize(stored, mean=[0.5], std=[0.5], scale=255)
+    >>> prepare(torch.tensor([1, 0]), epoch=0)
     tensor([[ 1.],
             [-1.]])
     """
@@ -35,6 +36,7 @@ class Standardize:
         self.stored = (stored - self._mean) * self._factor if self._ready and changes else stored
 
     def __call__(self, index: Tensor, epoch: int) -> Tensor:
+        """The items of one batch as float32; the epoch plays no part."""
         chosen = self.stored.index_select(0, index.to(self.stored.device))
         return chosen if self._ready else self._standardize(chosen)
 
@@ -43,8 +45,9 @@ class Standardize:
 
 
 class CropFlip(Standardize):
-    """Random crop after zero padding and random horizontal flip of image batches [B, C, H, W], then
-    `Standardize`.
+    """A random crop after zero padding and a random horizontal flip, then `Standardize`.
+
+    For batches of images [B, C, H, W].
 
     Crops and flips are drawn for all items of an epoch at once, as a function of (seed, epoch):
     they do not depend on the batch size, the rank or where training was interrupted. The padded
@@ -72,13 +75,13 @@ class CropFlip(Standardize):
         self._draws: tuple[int, tuple[Tensor, ...]] = (-1, ())
 
     def __call__(self, index: Tensor, epoch: int) -> Tensor:
+        """The items of one batch, cropped and flipped as (seed, epoch) say."""
         if self._draws[0] != epoch:
             self._draws = epoch, self._draw(epoch)
         flip, row, column = (draw[index] for draw in self._draws[1])
         if self._crops.is_cuda:
-            return self._standardize(
-                self._crops[flip, index.to(self._crops.device), :, row, column]
-            )
+            rows = index.to(self._crops.device)
+            return self._standardize(self._crops[flip, rows, :, row, column])
         crops = self._crops.numpy()[flip.numpy(), index.numpy(), :, row.numpy(), column.numpy()]
         return self._standardize(torch.from_numpy(crops))
 
@@ -89,8 +92,9 @@ class CropFlip(Standardize):
 
 
 class Moments(NamedTuple):
-    """What standardises features: a centre and a scale for each dimension, taken from the training
-    items and then used on any others.
+    """A centre and a scale for each dimension, which standardise features.
+
+    They are taken from the training items and then used on any others.
     """
 
     centre: Tensor
@@ -98,18 +102,18 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, seen: Tensor) -> "Moments":
-        """Mean and standard deviation; a dimension that never varies is only shifted, so that it
-        becomes 0 and stays finite.
+        """Mean and standard deviation.
+
+        A dimension that never varies is only shifted: it becomes 0 and stays finite.
         """
         varies = seen.amin(0) < seen.amax(0)
-        return cls(
-            torch.where(varies, seen.mean(0), seen[0]), torch.where(varies, seen.std(0), 1.0)
-        )
+        centre = torch.where(varies, seen.mean(0), seen[0])
+        return cls(centre, torch.where(varies, seen.std(0), 1.0))
 
     def __call__(self, values: Tensor) -> Tensor:
         """
-        >>> Moments.of(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))(torch.tensor([[1.0, 5.0],
-        ...     [4.0, 6.0]]))
+        >>> moments = Moments.of(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))
+        >>> moments(torch.tensor([[1.0, 5.0], [4.0, 6.0]]))
         tensor([[-0.7071,  0.0000],
                 [ 1.4142,  1.0000]])
         """

@@ -1,57 +1,24 @@
-"""The datamodule that all datasets share: votes and inputs in, batches with this epoch's targets
-out.
-"""
+"""The datamodule that all datasets share: votes and inputs in, each epoch's batches out."""
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from jsonargparse.typing import lazy_instance
 from lightning import LightningDataModule
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from core.errors import InputError
+from core.file_names import check_name
+from datamodules.corpus import Corpus
 from datamodules.io.ood_sets import read_ood_set
-from datamodules.loading import Batch, TensorLoader, WorkerLoader
-from datamodules.memmap_inputs import MemmapInputs
+from datamodules.loading import Batch
 from datamodules.order import BatchOrder
-from datamodules.preparation import CropFlip, Standardize
 from datamodules.summary import DatasetSummary
 from datamodules.votes.delivery import BoundDelivery, Delivery, SoftLabels
 from datamodules.votes.table import VoteTable
-
-
-@dataclass
-class Corpus:
-    """A dataset as it lies on disk, before any split or delivery."""
-
-    # [N, channels or features, ...] where it fits in memory, else a dataset of single inputs
-    inputs: Tensor | Dataset[Tensor]
-    votes: VoteTable
-    # row numbers of "train", "val" and "test"; val and test may be the same
-    splits: dict[str, np.ndarray]
-    # of each channel, on the scale from 0 to 1; for inputs in memory only
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (1.0,)
-    scale: float = 1.0  # the largest stored value: 255 for bytes
-    augment: bool = False  # random crop and flip of training images; for inputs in memory only
-    items: dict[str, Any] | None = (
-        # the digest of the items themselves (`datamodules.fingerprint`), where inputs are made of
-        # them
-        None
-    )
-
-
-def check_name(name: Any) -> None:
-    """What data is called becomes a part of folders' names."""
-    if name is not None and not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", str(name)):
-        raise InputError(f"data.name is {name}; it must be 1 to 40 letters, digits, - or _.")
 
 
 class VoteDataModule(LightningDataModule, ABC):
@@ -71,10 +38,7 @@ class VoteDataModule(LightningDataModule, ABC):
     # False where another seed draws other items, so that row numbers mean nothing across seeds
     same_items = True
     # options of `bind`: runs that differ in these alone share all else in a pack
-    pack_axes: tuple[str, ...] = (
-        "delivery",
-        "votes_per_item",
-    )
+    pack_axes: tuple[str, ...] = ("delivery", "votes_per_item")
 
     def __init__(
         self,
@@ -108,7 +72,8 @@ class VoteDataModule(LightningDataModule, ABC):
         self.delivery, self.votes_per_item, self.batch_size = delivery, votes_per_item, batch_size
         check_name(name)
         self.num_workers, self.seed = num_workers, seed
-        self.name: str = name or type(self).__name__
+        # Lightning allows None; here it is always a name
+        self.name: str = name or type(self).__name__  # pyright: ignore[reportIncompatibleVariableOverride]
         self.corpus: Corpus | None = None
         self._epoch_targets: tuple[int, Tensor] = (-1, torch.empty(0))
 
@@ -117,9 +82,7 @@ class VoteDataModule(LightningDataModule, ABC):
         """Read and check the files; split by `self.seed`."""
 
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
-        """These items as people see them, for figures: texts, or images as bytes [n, 3, height,
-        width]. Needs no setup.
-        """
+        """These items as people see them, before any setup: texts, or bytes [n, 3, height, width]."""
         raise InputError(
             f"{type(self).__name__} has no texts or pictures to show; figures of single items are "
             "for datasets that have."
@@ -132,13 +95,11 @@ class VoteDataModule(LightningDataModule, ABC):
 
     @property
     def split_source(self) -> str:
-        """Where it is said which items are for training, for messages."""
+        """Where the split came from, for messages."""
         return f"the split of {self.name}"
 
     def files(self) -> list[Path]:
-        """The files that no published checksum vouches for, so that somebody may have
-        changed them.
-        """
+        """The files that no published checksum covers: somebody may have changed them."""
         return []
 
     def summarize(self) -> DatasetSummary:
@@ -148,42 +109,32 @@ class VoteDataModule(LightningDataModule, ABC):
         return DatasetSummary(self.corpus.votes, self.corpus.inputs)
 
     def setup(self, stage: str | None = None) -> None:
+        """Load the data once, whatever the stage."""
         if self.corpus is None:
             self.use(self.load())
 
     def use(self, corpus: Corpus) -> None:
         """Take a corpus as this datamodule's data, after checking that its parts fit together."""
-        items = len(corpus.inputs)  # pyright: ignore[reportArgumentType]
-        if items != len(corpus.votes):
-            raise InputError(
-                f"there are {items} inputs but {corpus.votes.source} has {len(corpus.votes)} "
-                "rows; they must be the same items."
-            )
-        if corpus.votes.num_classes != self.num_classes:
-            raise InputError(
-                f"{corpus.votes.source} has {corpus.votes.num_classes} classes; this dataset has "
-                f"{self.num_classes}."
-            )
-        for name, rows in corpus.splits.items():
-            if len(rows) == 0:
-                raise InputError(f"the {name} split is empty; every split needs at least one item.")
+        corpus.check(self.num_classes)
         self.corpus = corpus
         train = corpus.splits["train"]
         self.bound = self.bind(self.delivery, self.votes_per_item)
         self.annotator_probs = torch.from_numpy(corpus.votes.float_probs())
-        self.training_row = torch.full((items,), -1)
+        self.training_row = torch.full((len(corpus.votes),), -1)
         self.training_row[torch.from_numpy(train)] = torch.arange(len(train))
 
     def training_votes(self) -> VoteTable:
-        """What all items are labelled with in training: people's votes, unless a dataset lets an
-        option of its own in `pack_axes` choose other labels.
+        """The labels of all items in training: people's votes.
+
+        A dataset may let an option of its own in `pack_axes` choose other labels.
         """
         assert self.corpus is not None
         return self.corpus.votes
 
     def bind(self, delivery: Delivery, votes_per_item: int | None, **others) -> BoundDelivery:
-        """Tie a delivery to the training votes (`others` are the options of `training_votes`),
-        subsampled if that is asked for.
+        """Tie a delivery to the training votes, subsampled if that is asked for.
+
+        `others` are the options of `training_votes`.
         """
         votes = self.training_votes(**others).take(self.rows("train"))
         if votes_per_item is not None:
@@ -191,8 +142,9 @@ class VoteDataModule(LightningDataModule, ABC):
         return delivery.bind(votes, self.seed)
 
     def loader(self, rows: np.ndarray, training: bool, batch_size: int | None = None):
-        """Batches of these rows: shuffled and augmented for training, in order and as they are for
-        evaluation. `data.batch_size` unless given.
+        """Batches of these rows, of `data.batch_size` unless given.
+
+        Shuffled and augmented for training; in order and as they are for evaluation.
         """
         assert self.corpus is not None
         trainer = self.trainer
@@ -203,28 +155,23 @@ class VoteDataModule(LightningDataModule, ABC):
         order = BatchOrder(
             torch.from_numpy(rows), batch_size or self.batch_size, self.seed, training, rank, ranks
         )
-        corpus = self.corpus
-        if isinstance(corpus.inputs, MemmapInputs):
-            return TensorLoader(corpus.inputs, order)
-        if not isinstance(corpus.inputs, Tensor):
-            return WorkerLoader(corpus.inputs, order, self.num_workers)
-        stored = corpus.inputs.to(trainer.strategy.root_device) if trainer else corpus.inputs
-        if training and corpus.augment:
-            return TensorLoader(
-                CropFlip(stored, corpus.mean, corpus.std, corpus.scale, self.seed), order
-            )
-        return TensorLoader(Standardize(stored, corpus.mean, corpus.std, corpus.scale), order)
+        device = trainer.strategy.root_device if trainer else None
+        return self.corpus.loader(order, self.seed, training, self.num_workers, device)
 
     def train_dataloader(self):
+        """Shuffled and augmented; each rank gets its share of every batch."""
         return self.loader(self.rows("train"), training=True)
 
     def val_dataloader(self):
+        """The validation items in order, against the full annotator distribution."""
         return self.loader(self.rows("val"), training=False)
 
     def test_dataloader(self):
+        """The test items in order, against the full annotator distribution."""
         return self.loader(self.rows("test"), training=False)
 
     def predict_dataloader(self):
+        """All items of the table in order, whatever their split."""
         return self.loader(np.arange(len(self.annotator_probs)), training=False)
 
     def rows(self, split: str) -> np.ndarray:
@@ -234,62 +181,56 @@ class VoteDataModule(LightningDataModule, ABC):
 
     @property
     def annotator_votes(self) -> VoteTable:
-        """What annotators said of all items, by which strata and uncertainties are told: the votes
-        that models are judged by, unless a dataset can be judged by other labels as well.
+        """What annotators said of all items; strata and uncertainties are told by it.
+
+        These are the votes that models are judged by, unless a dataset can be judged by other
+        labels as well.
         """
         assert self.corpus is not None
         return self.corpus.votes
 
     def human_uncertainties(self) -> dict[str, np.ndarray]:
-        """How uncertain people were about each item of the table, by name: the entropy of their
-        votes, after what they said themselves where a dataset knows that. The first is what maps
-        are coloured by.
+        """How uncertain people were about each item of the table, by name of the measure.
+
+        The entropy of their votes; before it what they said of themselves, where a dataset knows
+        that. Maps are coloured by the first.
         """
         return {"annotators' entropy (nats)": self.annotator_votes.entropy}
 
     def statistics(self) -> dict[str, float]:
-        """Numbers about all items that this dataset is described by, besides those that every vote
-        table has; by name, for tables.
-        """
+        """Numbers about all items, by name, for tables: those that not every vote table has."""
         return {}
 
     def other_labels(self) -> dict[str, VoteTable]:
-        """Further label sets of the same items that models can be judged by, besides the votes;
-        short names, which become parts of metrics' names.
-        """
+        """Further labels of the same items to judge models by; short names, for metrics' names."""
         return {}
 
     def evaluation_batches(
         self, rows: np.ndarray, device: torch.device | str = "cpu", batch_size: int | None = None
     ) -> Iterator[Batch]:
-        """These items as the network sees them, with annotator distributions, on a device: what
-        probes look at. In a DDP run, this rank's share.
+        """These items as the network sees them, with annotator distributions: what probes look at.
+
+        On a device; in a DDP run, this rank's share.
         """
         for inputs, index in self.loader(rows, training=False, batch_size=batch_size):
-            yield Batch(
-                inputs.to(device),
-                self.annotator_probs[index.to(self.annotator_probs.device)].to(device),
-                index,
-            )
+            targets = self.annotator_probs[index.to(self.annotator_probs.device)]
+            yield Batch(inputs.to(device), targets.to(device), index)
 
     def high_disagreement_rows(self, split: str, quantile: float = 0.9) -> np.ndarray:
-        """The split's items whose entropy reaches this quantile of the whole table: whether an item
-        is one does not depend on the split.
+        """The split's items whose entropy reaches this quantile of the whole table.
+
+        Whether an item is one does not depend on the split.
         """
         assert self.corpus is not None
         rows = self.rows(split)
         return rows[self.corpus.votes.high_disagreement(quantile)[rows]]
 
     def ood_inputs(self, source: str, root: str) -> Tensor:
-        """Images from elsewhere (`datamodules.io.ood_sets` says which) as this dataset stores its
-        own: bytes of its shape.
-        """
+        """Images of `datamodules.io.ood_sets` as this dataset stores its own: bytes of its shape."""
         return read_ood_set(source, root, self.input_shape)
 
     def on_after_batch_transfer(self, batch: tuple[Tensor, Tensor], dataloader_idx: int) -> Batch:
-        """Attach targets in the main process, by index: no worker and no loader can hold a stale
-        epoch.
-        """
+        """Attach targets by index, in the main process: no worker can hold those of another epoch."""
         inputs, index = batch
         if self.trainer is None or not self.trainer.training:
             # copies once, then does nothing
@@ -300,9 +241,8 @@ class VoteDataModule(LightningDataModule, ABC):
             self._epoch_targets = epoch, self.bound.targets(epoch).to(inputs.device)
         self.training_row = self.training_row.to(inputs.device)
         rows = self.training_row[index]
-        delivered = Batch(
-            *self.bound.blend(inputs, self._epoch_targets[1][rows], rows, epoch), index
-        )
+        targets = self._epoch_targets[1][rows]
+        delivered = Batch(*self.bound.blend(inputs, targets, rows, epoch), index)
         if not self.bound.blends:
             return delivered
         share = slice(self.trainer.global_rank, None, self.trainer.world_size)

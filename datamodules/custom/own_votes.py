@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError, name_rows, name_some
+from datamodules.corpus import Corpus
 from datamodules.custom.own_files import OwnData, OwnFiles
 from datamodules.custom.own_items import SPLITS
 from datamodules.embedders import Embedder
@@ -17,7 +18,6 @@ from datamodules.embedders.embedder import Inputs
 from datamodules.frozen import FrozenInThreeParts
 from datamodules.memmap_inputs import MemmapInputs, moments_of, refuse_unusual
 from datamodules.summary import DatasetSummary
-from datamodules.vote_datamodule import Corpus
 from datamodules.votes.table import VoteTable
 
 FORMS = {"label": "one row per vote", "counts": "counts of votes", "probs": "probabilities"}

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError
+from datamodules.corpus import Corpus
 from datamodules.io.files import PublishedFile, find, read_array
-from datamodules.vote_datamodule import Corpus, VoteDataModule
+from datamodules.vote_datamodule import VoteDataModule
 from datamodules.votes.table import VoteTable
 
 RECORD = 1 + 3 * 32 * 32  # CIFAR-10's binary version: a label byte, then the pixels, channels first

@@ -8,7 +8,8 @@ from sklearn.datasets import load_digits
 
 from core.randomness import generator
 from corpora.annotation.crowd import YesNoUnsureCrowd, class_evidence
-from datamodules.vote_datamodule import Corpus, VoteDataModule
+from datamodules.corpus import Corpus
+from datamodules.vote_datamodule import VoteDataModule
 from datamodules.votes.splitting import stratified_split
 from datamodules.votes.table import VoteTable
 

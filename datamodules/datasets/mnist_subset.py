@@ -8,8 +8,9 @@ from torch import Tensor
 
 from core.errors import InputError
 from core.randomness import generator, some_of
+from datamodules.corpus import Corpus
 from datamodules.io.mnist import DIGITS, SIDE, fetch_mnist, read_mnist
-from datamodules.vote_datamodule import Corpus, VoteDataModule
+from datamodules.vote_datamodule import VoteDataModule
 from datamodules.votes.table import VoteTable
 
 

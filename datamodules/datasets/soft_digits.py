@@ -21,9 +21,10 @@ from corpora.annotation.soft_digits_table import (
     SoftDigitsTable,
     read_soft_digits,
 )
+from datamodules.corpus import Corpus
 from datamodules.datasets.simulated_soft_digits import judgements, stand_in
 from datamodules.summary import DatasetSummary
-from datamodules.vote_datamodule import Corpus, VoteDataModule
+from datamodules.vote_datamodule import VoteDataModule
 from datamodules.votes.table import VoteTable
 
 
