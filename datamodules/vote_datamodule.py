@@ -82,7 +82,7 @@ class VoteDataModule(LightningDataModule, ABC):
         """Read and check the files; split by `self.seed`."""
 
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
-        """These items as people see them, before any setup: texts, or bytes [n, 3, height, width]."""
+        """These items as people see them: texts, or bytes [n, 3, height, width]; needs no setup."""
         raise InputError(
             f"{type(self).__name__} has no texts or pictures to show; figures of single items are "
             "for datasets that have."
@@ -226,11 +226,11 @@ class VoteDataModule(LightningDataModule, ABC):
         return rows[self.corpus.votes.high_disagreement(quantile)[rows]]
 
     def ood_inputs(self, source: str, root: str) -> Tensor:
-        """Images of `datamodules.io.ood_sets` as this dataset stores its own: bytes of its shape."""
+        """Images of `datamodules.io.ood_sets`, as bytes of this dataset's shape."""
         return read_ood_set(source, root, self.input_shape)
 
     def on_after_batch_transfer(self, batch: tuple[Tensor, Tensor], dataloader_idx: int) -> Batch:
-        """Attach targets by index, in the main process: no worker can hold those of another epoch."""
+        """Attach targets by index, in the main process: no worker can hold another epoch's."""
         inputs, index = batch
         if self.trainer is None or not self.trainer.training:
             # copies once, then does nothing

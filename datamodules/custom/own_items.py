@@ -13,7 +13,8 @@ from torch import Tensor
 from torchvision.transforms.functional import pil_to_tensor
 
 from core.errors import InputError
-from datamodules.io.arrow_tables import numbers, pc, refuse_rows
+from datamodules.io.arrow_numbers import numbers
+from datamodules.io.arrow_tables import pc, refuse_rows
 from datamodules.io.dictionary_encoding import Encoded, encoded, texts
 from datamodules.io.images import decode_image
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from core.errors import InputError, name_some
 from datamodules.custom.own_items import Items, listed_items
-from datamodules.io.arrow_tables import numbers, pc, refuse_rows
+from datamodules.io.arrow_numbers import numbers
+from datamodules.io.arrow_tables import pc, refuse_rows
 from datamodules.io.dictionary_encoding import Encoded, texts
 from datamodules.votes.annotations import Annotations, count_votes, repeated_votes
 from datamodules.votes.labels import printed

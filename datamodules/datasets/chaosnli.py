@@ -20,13 +20,11 @@ from datamodules.votes.table import VoteTable
 
 @dataclass(frozen=True)
 class Task:
-    """What people were asked: the labels as the files write them, in the order of the classes, and
-    the fields of an example.
-    """
+    """What people were asked."""
 
-    labels: dict[str, str]  # and their names
-    fields: tuple[str, ...]
-    template: str
+    labels: dict[str, str]  # as the files write them, in the order of the classes, and their names
+    fields: tuple[str, ...]  # of an example
+    template: str  # of its text
 
 
 NLI = Task(
@@ -44,17 +42,14 @@ TASKS = {"snli": NLI, "mnli": NLI, "alphanli": ABDUCTION}
 
 def _published(name: str, sha256: str) -> PublishedFile:
     archive = "https://www.dropbox.com/s/h4j7dqszmpt2679/chaosNLI_v1.0.zip?dl=1"
-    return PublishedFile(
-        f"chaosnli/chaosNLI_{name}.jsonl",
-        sha256,
-        archive,
-        member=f"chaosNLI_v1.0/chaosNLI_{name}.jsonl",
-    )
+    file = f"chaosNLI_{name}.jsonl"
+    return PublishedFile(f"chaosnli/{file}", sha256, archive, member=f"chaosNLI_v1.0/{file}")
 
 
 class ChaosNLI(FrozenInThreeParts):
-    """SNLI and MNLI as one dataset of three classes, or any of the subsets, from
-    `chaosnli/chaosNLI_*.jsonl` below `root`.
+    """SNLI and MNLI as one dataset of three classes, or any of the subsets.
+
+    The files are `chaosnli/chaosNLI_*.jsonl` below `root`.
     """
 
     FILES: ClassVar = {
@@ -93,54 +88,40 @@ class ChaosNLI(FrozenInThreeParts):
         self.num_classes = len(self.class_names)
 
     def read(self) -> tuple[list[str], VoteTable]:
+        """The texts by the template, and the votes, of one subset after the other."""
         paths = [find(self.root, self.FILES[subset]) for subset in self.subsets]
-        ids, texts, tables = zip(
-            *(read_subset(path, self.task, self.template) for path in paths), strict=True
-        )
-        shared = [
-            uid for uid, times in Counter(uid for part in ids for uid in part).items() if times > 1
-        ]
+        subsets = [read_subset(path, self.task, self.template) for path in paths]
+        ids, texts, tables = zip(*subsets, strict=True)
+        times = Counter(uid for part in ids for uid in part)
+        shared = [uid for uid, number in times.items() if number > 1]
         if shared:
             raise InputError(
                 f"{' and '.join(map(str, paths))} both hold the uid {shared[0]}; two items must "
                 "not share an id."
             )
         counts = np.concatenate([table.counts for table in tables])
-        return [text for part in texts for text in part], VoteTable(
-            counts, source=" and ".join(map(str, paths))
-        )
+        votes = VoteTable(counts, source=" and ".join(map(str, paths)))
+        return [text for part in texts for text in part], votes
 
 
 def read_subset(path: Path, task: Task, template: str) -> tuple[list[str], list[str], VoteTable]:
     """Ids, texts by the template, and votes of one file's items."""
     table = read_table(path, ("uid", "label_counter", "example"))
-    ids, (counters, examples) = (
-        table["uid"],
-        (
-            [value if isinstance(value, dict) else {} for value in table[name]]
-            for name in ("label_counter", "example")
-        ),
+    ids = table["uid"]
+    counters, examples = (
+        [value if isinstance(value, dict) else {} for value in table[name]]
+        for name in ("label_counter", "example")
     )
-    refuse(
-        [row for row, uid in enumerate(ids) if not isinstance(uid, str) or not uid],
-        path,
-        "no uid",
-        "every item needs one",
-    )
+    nameless = [row for row, uid in enumerate(ids) if not isinstance(uid, str) or not uid]
+    refuse(nameless, path, "no uid", "every item needs one")
     first = {uid: row for row, uid in reversed(list(enumerate(ids)))}
-    refuse(
-        [row for row, uid in enumerate(ids) if first[uid] != row],
-        path,
-        "the uid of an earlier row",
-        "two items must not share an id",
-    )
+    again = [row for row, uid in enumerate(ids) if first[uid] != row]
+    refuse(again, path, "the uid of an earlier row", "two items must not share an id")
+    needed = f"every example needs the fields {', '.join(task.fields)}"
     for field in task.fields:
-        absent = [
-            row for row, example in enumerate(examples) if not isinstance(example.get(field), str)
-        ]
-        refuse(
-            absent, path, f"no {field}", f"every example needs the fields {', '.join(task.fields)}"
-        )
+        texts = [example.get(field) for example in examples]
+        absent = [row for row, text in enumerate(texts) if not isinstance(text, str)]
+        refuse(absent, path, f"no {field}", needed)
         empty = [row for row, example in enumerate(examples) if not example[field].strip()]
         refuse(empty, path, f"an empty {field}", "there is nothing to judge or to embed in it")
     # a label that nobody chose is absent, or null where the library made all rows alike
@@ -150,10 +131,8 @@ def read_subset(path: Path, task: Task, template: str) -> tuple[list[str], list[
         if any(votes for label, votes in counter.items() if label not in task.labels)
     ]
     refuse(strange, path, "a label outside the scale", f"labels must be {', '.join(task.labels)}")
-    votes = VoteTable(
-        [[counter.get(label) or 0 for label in task.labels] for counter in counters],
-        source=str(path),
-    )
+    counts = [[counter.get(label) or 0 for label in task.labels] for counter in counters]
+    votes = VoteTable(counts, source=str(path))
     return ids, [template.format(**example) for example in examples], votes
 
 

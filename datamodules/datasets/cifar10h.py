@@ -1,5 +1,6 @@
-"""CIFAR-10H: the 10,000 CIFAR-10 test images with about 51 human votes each (Peterson et al. 2019;
-CC BY-NC-SA 4.0).
+"""CIFAR-10H: the 10,000 CIFAR-10 test images with about 51 human votes each.
+
+Peterson et al. 2019; CC BY-NC-SA 4.0.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,9 @@ RECORD = 1 + 3 * 32 * 32  # CIFAR-10's binary version: a label byte, then the pi
 
 
 class CIFAR10H(VoteDataModule):
-    """CIFAR-10H from `cifar-10h/cifar10h-counts.npy` and the official *binary* CIFAR-10 test batch
+    """CIFAR-10H, with its images from pixels.
+
+    The files are `cifar-10h/cifar10h-counts.npy` and the official *binary* CIFAR-10 test batch
     below `root`.
 
     The evaluation part of the stratified split serves for validation and test alike, as in the
@@ -30,17 +33,9 @@ class CIFAR10H(VoteDataModule):
     num_classes = 10
     input_shape = (3, 32, 32)
     class_names = (
-        "airplane",
-        "automobile",
-        "bird",
-        "cat",
-        "deer",
-        "dog",
-        "frog",
-        "horse",
-        "ship",
-        "truck",
-    )
+        "airplane", "automobile", "bird", "cat", "deer",
+        "dog", "frog", "horse", "ship", "truck",
+    )  # fmt: skip
     COUNTS: ClassVar = PublishedFile(
         "cifar-10h/cifar10h-counts.npy",
         "9b36b4550349af56c79083356312eb4af856cc5fd3caf1f669d40b9d0bbb69ff",
@@ -64,16 +59,15 @@ class CIFAR10H(VoteDataModule):
         self.root, self.eval_fraction = root, eval_fraction
 
     def prepare_data(self) -> None:
+        """Download what is absent, in one process."""
         find(self.root, self.COUNTS)
         find(self.root, self.IMAGES)
 
     def read(self) -> tuple[Tensor, VoteTable]:
         """The images as bytes, and their votes."""
         counts = find(self.root, self.COUNTS)
-        images, votes = (
-            read_cifar_binary(find(self.root, self.IMAGES)),
-            VoteTable(read_array(counts), source=str(counts)),
-        )
+        images = read_cifar_binary(find(self.root, self.IMAGES))
+        votes = VoteTable(read_array(counts), source=str(counts))
         if len(images) != len(votes):
             raise InputError(
                 f"there are {len(images)} inputs but {counts} has {len(votes)} rows; they must be "
@@ -82,13 +76,16 @@ class CIFAR10H(VoteDataModule):
         return images, votes
 
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
+        """The held-out part is validation and test in one."""
         train, held_out = votes.split([1 - self.eval_fraction, self.eval_fraction], self.seed)
         return {"train": train, "val": held_out, "test": held_out}
 
-    def original(self, rows: Sequence[int] | np.ndarray) -> Tensor:
+    def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
+        """The images as bytes, neither cropped nor normalised."""
         return self.read()[0][torch.as_tensor(rows)]
 
     def load(self) -> Corpus:
+        """Bytes in memory; training images are cropped and flipped at random."""
         images, votes = self.read()
         return Corpus(
             inputs=images,

@@ -1,6 +1,4 @@
-"""CIFAR-10H with its images replaced by the embeddings of a frozen model, for heads that train in
-seconds.
-"""
+"""CIFAR-10H with the embeddings of a frozen model as inputs, for heads that train in seconds."""
 
 import numpy as np
 from jsonargparse.typing import lazy_instance
@@ -12,9 +10,10 @@ from datamodules.frozen import FrozenDataModule
 from datamodules.votes.table import VoteTable
 
 
-class CIFAR10HFrozen(FrozenDataModule, CIFAR10H):
-    """The same items, votes and splits as CIFAR10H; the inputs are embeddings, made once and kept
-    in `cache`.
+class CIFAR10HFrozen(FrozenDataModule, CIFAR10H):  # pyright: ignore[reportIncompatibleVariableOverride]
+    """The same items, votes and splits as CIFAR10H.
+
+    The inputs are embeddings, made once and kept in `cache`.
     """
 
     def __init__(self, embedder: Embedder = lazy_instance(EfficientNetLite0), **kwargs):
@@ -26,7 +25,9 @@ class CIFAR10HFrozen(FrozenDataModule, CIFAR10H):
         super().__init__(embedder=embedder, **kwargs)
 
     def read(self) -> tuple[Tensor, VoteTable]:
+        """Images and votes, as `CIFAR10H` reads them."""
         return CIFAR10H.read(self)
 
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
+        """The split of `CIFAR10H`, so that runs of both can be compared item by item."""
         return CIFAR10H.split(self, votes)

@@ -1,5 +1,6 @@
-"""CIFAR-10H-Hard: images of CIFAR-10H chosen evenly over entropy, so that people disagree on most
-(Singh et al. 2025).
+"""CIFAR-10H-Hard: images of CIFAR-10H on most of which people disagree (Singh et al. 2025).
+
+They are chosen evenly over entropy.
 """
 
 import numpy as np
@@ -17,9 +18,7 @@ BINS, PER_BIN = 10, 200
 
 
 class CIFAR10HHard(FrozenInThreeParts):
-    """The 1,103 images that up to 200 from each of ten bins of entropy make, with frozen embeddings
-    as inputs.
-    """
+    """Up to 200 images from each of ten bins of entropy, 1,103 in all, as frozen embeddings."""
 
     num_classes = CIFAR10H.num_classes
     class_names = CIFAR10H.class_names
@@ -42,15 +41,17 @@ class CIFAR10HHard(FrozenInThreeParts):
         self.choice_seed = choice_seed
 
     def read(self) -> tuple[Tensor, VoteTable]:
+        """The chosen images as bytes, and their votes."""
         images, votes = CIFAR10H(root=self.root).read()
-        rows = evenly_by_entropy(votes, self.seed if self.choice_seed is None else self.choice_seed)
+        seed = self.seed if self.choice_seed is None else self.choice_seed
+        rows = evenly_by_entropy(votes, seed)
         return images[torch.from_numpy(rows)], votes.take(rows)
 
 
 def evenly_by_entropy(votes: VoteTable, seed: int) -> np.ndarray:
-    """The rows of up to 200 items from each of ten bins of equal width between 0 and the largest
-    normalised entropy, in order.
+    """The rows, in order, of up to 200 items from each of ten bins of normalised entropy.
 
+    The bins have equal width, between 0 and the largest entropy.
     Bins hold their lower edge and not their upper one, so the items of the very largest entropy are
     in none: only so are there as many as published.
 

@@ -1,5 +1,6 @@
-"""The embedded default: real scanned digits, made ambiguous by blending pairs, labelled by a
-*simulated* crowd. Needs no download.
+"""The embedded default, which needs no download: scanned digits, labelled by a *simulated* crowd.
+
+The digits are real, and made ambiguous by blending pairs.
 """
 
 import numpy as np
@@ -15,11 +16,10 @@ from datamodules.votes.table import VoteTable
 
 
 class Digits(VoteDataModule):
-    """scikit-learn's 1,797 scanned digits (8 x 8) and blends of them; every number from this data
-    is from SIMULATED annotators.
+    """scikit-learn's 1,797 scanned digits (8 x 8) and blends of them, with SIMULATED annotators.
 
-    Digits are paired at random into families; a family is two digits and two blends of them, all of
-    which fall into the same split, so that no test image was blended from a training digit.
+    Digits are paired at random into families. A family is two digits and two blends of them. All
+    four fall into the same split, so that no test image was blended from a training digit.
     """
 
     num_classes = 10
@@ -38,16 +38,13 @@ class Digits(VoteDataModule):
         self.annotators, self.crowd_seed = annotators, crowd_seed
 
     def load(self) -> Corpus:
+        """Digits and blends, judged by the crowd and split by families."""
         images, evidence, classes = blended_digits(self.crowd_seed)
-        votes = VoteTable(
-            YesNoUnsureCrowd(self.annotators).judge(evidence, self.crowd_seed),
-            source="the simulated crowd",
-        )
+        judged = YesNoUnsureCrowd(self.annotators).judge(evidence, self.crowd_seed)
+        votes = VoteTable(judged, source="the simulated crowd")
         families = stratified_split(classes, [0.7, 0.15, 0.15], self.seed)
-        rows = [
-            np.concatenate([part + len(classes) * member for member in range(4)])
-            for part in families
-        ]
+        first = len(classes) * np.arange(4)[:, None]  # row of the first digits, of the second, …
+        rows = [(first + part).ravel() for part in families]
         stored = torch.from_numpy(images)[:, None]
         seen = stored[torch.from_numpy(rows[0])] / 16
         return Corpus(
@@ -61,10 +58,10 @@ class Digits(VoteDataModule):
 
 
 def blended_digits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Images [4 F, 8, 8], their class evidence [4 F, 10], and the class of each family's first
-    digit [F].
+    """Images [4 F, 8, 8], their class evidence [4 F, 10], and the class of F families.
 
-    Rows 0 to F-1 are the families' first digits, then come the second digits and the two blends.
+    A family has the class of its first digit. Rows 0 to F-1 are the families' first digits, then
+    come the second digits and the two blends.
     """
     digits, labels = (np.asarray(values) for values in load_digits(return_X_y=True))
     rng = generator(seed, "digit-pairs")
@@ -72,11 +69,7 @@ def blended_digits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     share = rng.uniform(0.3, 0.7, size=(2, len(first), 1))
     blends = share * digits[first] + (1 - share) * digits[second]
     images = np.concatenate([digits[first], digits[second], *blends]).astype(np.float32)
-    # a perceiver knows other digits than the ones in the picture: its own family is left out of
-    # what it compares with
+    # Whoever judges an image knows other digits than those in it: its family is not compared with.
     own = np.tile(np.stack([first, second], axis=1), (4, 1))
-    return (
-        images.reshape(-1, 8, 8),
-        class_evidence(images, digits.astype(np.float32), labels, own),
-        labels[first],
-    )
+    evidence = class_evidence(images, digits.astype(np.float32), labels, own)
+    return images.reshape(-1, 8, 8), evidence, labels[first]

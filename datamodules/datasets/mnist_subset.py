@@ -15,8 +15,9 @@ from datamodules.votes.table import VoteTable
 
 
 class MNISTSubset(VoteDataModule):
-    """So many training digits of each class, drawn by the run's seed, with their one label as one
-    vote; judged on MNIST's own test part.
+    """So many training digits of each class, drawn by the run's seed.
+
+    Each has one vote, its label. Models are judged on MNIST's own test part.
     """
 
     num_classes = DIGITS
@@ -41,33 +42,28 @@ class MNISTSubset(VoteDataModule):
                 all.
         """
         super().__init__(**kwargs)
-        for option, number in (
-            ("per_class", per_class),
-            ("val_items", val_items),
-            ("most_test", most_test),
-        ):
+        numbers = {"per_class": per_class, "val_items": val_items, "most_test": most_test}
+        for option, number in numbers.items():
             if number is not None and number < 1:
                 raise InputError(f"data.{option} is {number}; it must be 1 or more.")
-        self.root, self.per_class, self.val_items, self.most_test = (
-            root,
-            per_class,
-            val_items,
-            most_test,
-        )
+        self.root, self.per_class, self.val_items = root, per_class, val_items
+        self.most_test = most_test
 
     def prepare_data(self) -> None:
+        """Download what is absent, in one process."""
         fetch_mnist(self.root)
 
     def load(self) -> Corpus:
+        """The chosen items alone, normalised by the training ones."""
         images, digits, splits = self._read()
         votes = VoteTable(np.eye(DIGITS, dtype=np.int32)[digits], source="MNIST's labels")
         inputs = torch.from_numpy(images)[:, None]
         seen = inputs[torch.from_numpy(splits["train"])].double() / 255
-        return Corpus(
-            inputs, votes, splits, mean=(float(seen.mean()),), std=(float(seen.std()),), scale=255
-        )
+        mean, std = (float(seen.mean()),), (float(seen.std()),)
+        return Corpus(inputs, votes, splits, mean, std, scale=255)
 
     def original(self, rows: Sequence[int] | np.ndarray) -> Tensor:
+        """The digits as bytes, in three equal channels."""
         return torch.from_numpy(self._read()[0])[torch.as_tensor(rows), None].expand(-1, 3, -1, -1)
 
     def _read(self) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:

@@ -1,5 +1,6 @@
-"""POPQUORN's politeness ratings: e-mails, each judged from 1 to 5 by about seven people (Pei and
-Jurgens 2023).
+"""POPQUORN's politeness ratings: e-mails, each judged from 1 to 5 by about seven people.
+
+Pei and Jurgens 2023.
 """
 
 from pathlib import Path
@@ -31,10 +32,10 @@ class Ratings(NamedTuple):
 
 
 class POPQUORN(FrozenInThreeParts):
-    """Politeness from `popquorn/politeness_rating/raw_data.csv` below `root`; every score is a vote
-    for one of 5 classes, and `ratings` says whose.
+    """Politeness, where every score is a vote for one of 5 classes and `ratings` says whose.
 
-    Items are in the order of their ids, whatever the order of the file.
+    The file is `popquorn/politeness_rating/raw_data.csv` below `root`. Items are in the order of
+    their ids, whatever the order of the file.
     """
 
     num_classes = 5
@@ -62,10 +63,12 @@ class POPQUORN(FrozenInThreeParts):
         self.ratings = Ratings(*(np.empty(0, int) for _ in range(3)))  # filled by setup
 
     def files(self) -> list[Path]:
+        """The raw file, if it is there: no checksum of the authors' own is known."""
         path = Path(self.root) / self.FILE.path
         return [path] if path.exists() else []
 
     def read(self) -> tuple[list[str], VoteTable]:
+        """The texts and their votes; fills `ratings`, too."""
         path = find(self.root, self.FILE)
         texts, self.ratings = read_ratings(path)
         if sha256(path) not in self.KNOWN:
@@ -75,21 +78,15 @@ class POPQUORN(FrozenInThreeParts):
         return texts, VoteTable(counts, source=str(path))
 
     def summarize(self) -> DatasetSummary:
+        """With the single ratings and who gave them."""
         items, votes = self.read()
         names, who = np.unique(self.ratings.annotator, return_inverse=True)
-        return DatasetSummary(
-            votes,
-            items,
-            annotations=Annotations(self.ratings.item, self.ratings.label, who, names.tolist()),
-            form="one row per vote",
-        )
+        single = Annotations(self.ratings.item, self.ratings.label, who, names.tolist())
+        return DatasetSummary(votes, items, annotations=single, form="one row per vote")
 
     def _check_totals(self, path: Path) -> None:
-        result = (
-            len(self.ratings.item),
-            len(np.unique(self.ratings.item)),
-            len(np.unique(self.ratings.annotator)),
-        )
+        item, who, _ = self.ratings
+        result = (len(item), len(np.unique(item)), len(np.unique(who)))
         if result != self.TOTALS:
             raise InputError(
                 "{} holds {:,} ratings of {:,} items by {:,} people, but {:,} of {:,} by {:,} "
@@ -99,40 +96,25 @@ class POPQUORN(FrozenInThreeParts):
 
 
 def read_ratings(path: Path) -> tuple[list[str], Ratings]:
-    """The text of each item, in the order of their ids, and every rating, from a raw file with one
-    row per rating.
+    """The text of each item, in the order of their ids, and every rating.
+
+    The raw file has one row per rating.
     """
     table = read_table(path, COLUMNS)
     ids, raters, texts, scores = (np.array(table[column], dtype=object) for column in COLUMNS)
     for column, values in zip(COLUMNS, (ids, raters, texts, scores), strict=True):
-        refuse(
-            np.flatnonzero([not value.strip() for value in values]),
-            path,
-            f"no {column}",
-            "every rating needs one",
-        )
+        empty = np.flatnonzero([not value.strip() for value in values])
+        refuse(empty, path, f"no {column}", "every rating needs one")
     label = np.array([SCORES.get(score.strip(), -1) for score in scores])
-    refuse(
-        np.flatnonzero(label < 0),
-        path,
-        "politeness outside the scale",
-        "every rating must be 1, 2, 3, 4 or 5",
-    )
+    fault, allowed = "politeness outside the scale", "every rating must be 1, 2, 3, 4 or 5"
+    refuse(np.flatnonzero(label < 0), path, fault, allowed)
     _, first, item = np.unique(ids, return_index=True, return_inverse=True)
     other = np.flatnonzero(texts != texts[first][item])
-    refuse(
-        other,
-        path,
-        "another text than before under the same instance_id",
-        "two items must not share an id",
-    )
+    fault = "another text than before under the same instance_id"
+    refuse(other, path, fault, "two items must not share an id")
     _, whose = np.unique(raters, return_inverse=True)
     _, once = np.unique(np.stack([item, whose]), axis=1, return_index=True)
     again = np.setdiff1d(np.arange(len(item)), once)
-    refuse(
-        again,
-        path,
-        "a second rating of one item by the same user_id",
-        "each person has one vote on an item",
-    )
+    fault = "a second rating of one item by the same user_id"
+    refuse(again, path, fault, "each person has one vote on an item")
     return texts[first].tolist(), Ratings(item, raters.astype(str), label)

@@ -1,5 +1,4 @@
-"""A stand-in for soft-digits: a corpus of MNIST and interpolated digits, built here, and judged by
-a SIMULATED crowd.
+"""A stand-in for soft-digits: MNIST and interpolated digits, judged by a SIMULATED crowd.
 
 The corpus is built as the paper describes (`corpora`), and the result has the published columns;
 but nobody has looked at these images.
@@ -51,9 +50,8 @@ def stand_in(root: str, annotators: int, seed: int) -> Path:
         build_corpus(OPTIONS, Place(root, out))
         remove_partial_files(out)
         if not path.exists():  # another process may have made it meanwhile
-            write_soft_digits(
-                path, judged_table(read_corpus(out / CORPUS), judgements(root, annotators, seed))
-            )
+            judged = judgements(root, annotators, seed)
+            write_soft_digits(path, judged_table(read_corpus(out / CORPUS), judged))
     return path
 
 
@@ -62,9 +60,8 @@ def judgements(root: str, annotators: int, seed: int) -> Judgements:
     out = Path(root) / FOLDER
     build_corpus(OPTIONS, Place(root, out))  # does nothing where all of it is whole
     evidence = evidence_of(out, corpus_key(OPTIONS, root))
-    answers = YesNoUnsureCrowd(annotators, NOISE, YES_ABOVE, UNSURE_ABOVE).answers(
-        SHARPNESS * evidence, seed
-    )
+    crowd = YesNoUnsureCrowd(annotators, NOISE, YES_ABOVE, UNSURE_ABOVE)
+    answers = crowd.answers(SHARPNESS * evidence, seed)
     image = np.repeat(np.arange(len(evidence)), annotators)
     annotator = np.arange(len(image)) % max(POOL, annotators)
     rest = (answers.reshape(len(image), -1), np.full(len(image), np.nan), np.full(len(image), -1))

@@ -1,5 +1,6 @@
-"""soft-digits: handwritten digits with every annotator's doubts in their labels, as published or,
-until that is at hand, with a SIMULATED crowd.
+"""soft-digits: handwritten digits with every annotator's doubts in their labels.
+
+Without the published dataset a SIMULATED crowd judges a corpus that is built here.
 """
 
 from collections.abc import Sequence
@@ -29,8 +30,9 @@ from datamodules.votes.table import VoteTable
 
 
 class SoftDigits(VoteDataModule):
-    """The published dataset by its columns; without it, a corpus of MNIST and interpolated digits
-    with the labels of a SIMULATED crowd.
+    """The published dataset; without it, a stand-in with the labels of a SIMULATED crowd.
+
+    The stand-in is a corpus of MNIST and interpolated digits.
 
     What a model is trained on (`targets`) and what it is judged by (`evaluate_against`) are chosen
     apart, by the same names: `original`, the labels that the images came with; `majority`, the
@@ -86,28 +88,28 @@ class SoftDigits(VoteDataModule):
         self._table: SoftDigitsTable | None = None
 
     def files(self) -> list[Path]:
+        """The published file or folder, if it is here and not on the hub."""
         return [Path(self.published)] if self.published and Path(self.published).exists() else []
 
     def summarize(self) -> DatasetSummary:
+        """With the dataset's own split, unless `fractions` ask for another."""
         summary = super().summarize()
-        return (
-            replace(summary, splits=self.corpus.splits)
-            if self.corpus and self.fractions is None
-            else summary
-        )
+        if self.corpus is None or self.fractions is not None:
+            return summary
+        return replace(summary, splits=self.corpus.splits)
 
     @property
     def split_source(self) -> str:
-        return (
-            f"the split in {self.published}"
-            if self.published and self.fractions is None
-            else super().split_source
-        )
+        """The published file, where its own split is used."""
+        if self.published and self.fractions is None:
+            return f"the split in {self.published}"
+        return super().split_source
 
     @property
     def table(self) -> SoftDigitsTable:
-        """The chosen images with all their labels and uncertainties, row by row as in the corpus;
-        read when it is first asked for.
+        """The chosen images with all their labels and uncertainties, row by row as in the corpus.
+
+        It is read when it is first asked for.
         """
         if self._table is None:
             whole = self._whole()
@@ -116,7 +118,7 @@ class SoftDigits(VoteDataModule):
         return self._table
 
     def labels(self, name: str) -> VoteTable:
-        """The labels of this name of all items."""
+        """The labels of this name of all items; those that are absent are made, if they can be."""
         labels = self.table.labels
         if name not in labels and self.published:
             raise InputError(
@@ -124,64 +126,66 @@ class SoftDigits(VoteDataModule):
                 f"{', '.join(labels)}."
             )
         if name not in labels:
-            message = judgements(self.root, self.annotators, self.crowd_seed)
-            result = crowd_labels(message, name, self.crowd_seed)[
-                self._rows_of_source(self._whole().source)
-            ]
-            labels[name] = VoteTable.from_probs(
-                result, source=f"the simulated crowd's {name} labels"
-            )
+            judged = judgements(self.root, self.annotators, self.crowd_seed)
+            rows = self._rows_of_source(self._whole().source)
+            probs = crowd_labels(judged, name, self.crowd_seed)[rows]
+            source = f"the simulated crowd's {name} labels"
+            labels[name] = VoteTable.from_probs(probs, source)
         return labels[name]
 
     def prepare_data(self) -> None:
+        """Build the stand-in where it is needed and absent, in one process."""
         if not self.published:
             stand_in(self.root, self.annotators, self.crowd_seed)
 
     def load(self) -> Corpus:
+        """Bytes in memory, normalised by the training images, with the labels to be judged by."""
         table, votes = self.table, self.labels(self.evaluate_against)
         splits = self._splits(table, votes)
         images = torch.from_numpy(table.images)[:, None]
         seen = images[torch.from_numpy(splits["train"])].double() / 255
-        return Corpus(
-            images, votes, splits, mean=(float(seen.mean()),), std=(float(seen.std()),), scale=255
-        )
+        mean, std = (float(seen.mean()),), (float(seen.std()),)
+        return Corpus(images, votes, splits, mean, std, scale=255)
 
     def training_votes(self, targets: str | None = None) -> VoteTable:
+        """The labels that `targets` names."""
         return self.labels(targets or self.targets)
 
     @property
     def annotator_votes(self) -> VoteTable:
+        """People's own labels, in which an unsure weighs 1/2, whatever models are judged by."""
         return self.labels("uncertainty")
 
     def other_labels(self) -> dict[str, VoteTable]:
-        return {
-            name: self.labels(name)
-            for name in ("original", "uncertainty")
-            if name != self.evaluate_against
-        }
+        """`original` and `uncertainty`, but for the one that models are judged by already."""
+        names = {"original", "uncertainty"} - {self.evaluate_against}
+        return {name: self.labels(name) for name in sorted(names)}
 
     def statistics(self) -> dict[str, float]:
+        """The rows of the paper's table of datasets."""
         annotators, original = self.annotator_votes, self.labels("original")
+        same = annotators.majority == original.majority
+        no_digit = annotators.majority == CLASS_NAMES.index("NaN")
         return {
             "NoHLV (%)": 100 * float(annotators.unanimous.mean()),
-            "original label agreement (%)": 100
-            * float((annotators.majority == original.majority).mean()),
-            "NaN (%)": 100 * float((annotators.majority == CLASS_NAMES.index("NaN")).mean()),
+            "original label agreement (%)": 100 * float(same.mean()),
+            "NaN (%)": 100 * float(no_digit.mean()),
             "mean uncertainty": float(self.table.human_uncert_mean.mean()),
             "unsure proportion": float(self.table.pct_ann_unsure.mean()),
         }
 
     def human_uncertainties(self) -> dict[str, np.ndarray]:
-        messages = {
+        """The annotators' own mean uncertainty, how many were unsure, then the entropy."""
+        said = {
             "mean uncertainty": self.table.human_uncert_mean,
             "unsure proportion": self.table.pct_ann_unsure,
         }
-        return messages | super().human_uncertainties()
+        return said | super().human_uncertainties()
 
     def original(self, rows: Sequence[int] | np.ndarray) -> Tensor:
-        return torch.from_numpy(self.table.images)[torch.as_tensor(rows), None].expand(
-            -1, 3, -1, -1
-        )
+        """The digits as bytes, in three equal channels."""
+        images = torch.from_numpy(self.table.images)[torch.as_tensor(rows), None]
+        return images.expand(-1, 3, -1, -1)
 
     def _splits(self, table: SoftDigitsTable, votes: VoteTable) -> dict[str, np.ndarray]:
         if self.fractions is None:
@@ -191,9 +195,8 @@ class SoftDigits(VoteDataModule):
                 f"data.fractions is {list(self.fractions)}; it must be three shares, of train, "
                 "validation and test."
             )
-        return dict(
-            zip(SPLITS, votes.split(self.fractions, self.seed, entropy_bins=10), strict=True)
-        )
+        parts = votes.split(self.fractions, self.seed, entropy_bins=10)
+        return dict(zip(SPLITS, parts, strict=True))
 
     def _rows_of_source(self, source: np.ndarray) -> np.ndarray:
         rows = np.flatnonzero(source == self.source) if self.source else np.arange(len(source))

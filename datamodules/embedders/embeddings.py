@@ -1,5 +1,6 @@
-"""Embeddings of a whole dataset, kept on disk: made once, in shards that survive any interruption,
-and checked whenever they are read.
+"""Embeddings of a whole dataset, made once and kept on disk.
+
+They are kept in shards, so an interruption loses little, and are checked whenever they are read.
 """
 
 import hashlib
@@ -24,8 +25,9 @@ from datamodules.embedders.embedder import Embedder, Inputs
 def embed_all(
     embedder: Embedder, inputs: Inputs, folder: str | os.PathLike, chunk: int = 256
 ) -> Tensor:
-    """The embeddings [N, dimensions] of all inputs; those that `folder` holds already are read, the
-    others made and kept there.
+    """The embeddings [N, dimensions] of all inputs.
+
+    Those that `folder` holds already are read; the others are made and kept there.
 
     Each combination of embedder and inputs has a folder of its own, named by a digest of both, with
     a shard for every `chunk` inputs. A shard appears whole or not at all, so a process that is
@@ -74,10 +76,8 @@ def digest_of(inputs: Inputs) -> str:
                 f"{type(inputs[strange[0]]).__name__} where a text should be."
             )
         encoded = [text.encode(errors="surrogatepass") for text in inputs]
-        shape, parts = (
-            ["texts", len(inputs)],
-            [np.fromiter(map(len, encoded), "<i8").tobytes(), b"".join(encoded)],
-        )
+        lengths = np.fromiter(map(len, encoded), "<i8").tobytes()
+        shape, parts = ["texts", len(inputs)], [lengths, b"".join(encoded)]
     digest = hashlib.sha256(json.dumps(shape).encode())
     for part in parts:
         digest.update(part)
@@ -103,11 +103,9 @@ class Shard:
                 written, result = file.metadata() or {}, file.get_tensor("embeddings")
         except (OSError, SafetensorError):
             return False
-        if (
-            result.shape != wanted.shape
-            or result.dtype != wanted.dtype
-            or written != {**self.origin, "values": _digest(result)}
-        ):
+        if result.shape != wanted.shape or result.dtype != wanted.dtype:
+            return False
+        if written != {**self.origin, "values": _digest(result)}:
             return False
         if not result.isfinite().all():
             return False
@@ -115,6 +113,7 @@ class Shard:
         return True
 
     def write(self, result: Tensor) -> None:
+        """Keep these embeddings, with what they were made of and a digest of their values."""
         content = save({"embeddings": result}, metadata={**self.origin, "values": _digest(result)})
         write_atomically(self.path, content)
 
@@ -150,14 +149,11 @@ def _make(
         disable=None,
     ) as bar:
         for shard in missing:
-            values[shard.rows] = _checked(
-                embedder.embed(inputs[shard.rows]),
-                values[shard.rows],
-                embedder.name,
-                shard.rows.start,
-            )
-            shard.write(values[shard.rows])
-            bar.update(shard.rows.stop - shard.rows.start)
+            rows = shard.rows
+            result = embedder.embed(inputs[rows])
+            values[rows] = _checked(result, values[rows], embedder.name, rows.start)
+            shard.write(values[rows])
+            bar.update(rows.stop - rows.start)
 
 
 def _checked(result: Tensor, wanted: Tensor, name: str, start: int) -> Tensor:

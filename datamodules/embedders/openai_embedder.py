@@ -1,5 +1,6 @@
-"""OpenAI's text embeddings over HTTP: batches, patience with rate limits and failures, and a key
-that is kept nowhere.
+"""OpenAI's text embeddings over HTTP, with patience for rate limits and failures.
+
+The key is kept nowhere.
 """
 
 import base64
@@ -25,9 +26,8 @@ KEY = "OPENAI_API_KEY"
 BYTES_PER_TOKEN = 4  # of English text, about; only for the estimate
 TRIES = 8  # of one request
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds; doubled from try to try
-LONGEST_ASKED = (
-    600.0  # seconds that a server may ask us to wait before it is better to come back another day
-)
+# seconds that a server may ask us to wait; beyond that it is better to come back another day
+LONGEST_ASKED = 600.0
 TIMEOUT = 60.0  # seconds without an answer
 
 
@@ -56,10 +56,12 @@ class OpenAIEmbedder(Embedder):
 
     @property
     def name(self) -> str:
+        """The service and its model."""
         return f"OpenAI {self.model}"
 
     @property
     def identity(self) -> dict[str, str]:
+        """With the address in place of a digest: the service shows no weights."""
         return {
             "model": self.model,
             "weights": self.base_url,
@@ -67,20 +69,20 @@ class OpenAIEmbedder(Embedder):
         }
 
     def look_over(self, inputs: Inputs) -> list[str]:
+        """Raises an `InputError` without a key; says how many texts are cut."""
         _key()
         texts = check_texts(inputs, self.name)
         fitting, most = cut_to_limit(texts)
         cut = sum(map(str.__ne__, texts, fitting))
-        return (
-            [
-                f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut "
-                f"to its first {most:,} tokens."
-            ]
-            if cut
-            else []
-        )
+        if not cut:
+            return []
+        return [
+            f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut "
+            f"to its first {most:,} tokens."
+        ]
 
     def estimate(self, parts: Iterable[Inputs]) -> str | None:
+        """Texts, tokens and dollars, printed before anything is sent."""
         sizes = [len(text.encode()) for part in parts for text in part]  # pyright: ignore[reportAttributeAccessIssue]
         tokens = sum(sizes) / BYTES_PER_TOKEN
         cost = tokens * self.dollars / 1e6
@@ -91,13 +93,11 @@ class OpenAIEmbedder(Embedder):
         )
 
     def embed(self, batch: Inputs) -> Tensor:
+        """In as many requests as the service's limits ask for."""
         assert isinstance(batch, list)
         texts, _ = cut_to_limit(batch)
-        return torch.from_numpy(
-            np.concatenate(
-                [self._ask(texts[part]) for part in requests_within_limits(texts, self.batch_size)]
-            )
-        )
+        parts = requests_within_limits(texts, self.batch_size)
+        return torch.from_numpy(np.concatenate([self._ask(texts[part]) for part in parts]))
 
     def _ask(self, texts: list[str]) -> np.ndarray:
         """One request, tried again after rate limits, server errors and dropped connections."""
@@ -137,18 +137,16 @@ class OpenAIEmbedder(Embedder):
         )
 
     def _wait(self, text: str, attempt: int) -> float:
-        """Seconds before the next try: doubled each time, with jitter so that many processes do not
-        come back at once.
+        """Seconds before the next try: doubled each time.
+
+        Jitter keeps many processes from coming back at once.
         """
-        jitter = generator(self.seed, "openai-wait", zlib.crc32(text.encode()), attempt).uniform(
-            0.5, 1
-        )
+        rng = generator(self.seed, "openai-wait", zlib.crc32(text.encode()), attempt)
+        jitter = rng.uniform(0.5, 1)
         return min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * jitter
 
     def _refusal(self, answer: requests.Response) -> str:
-        """Why a request failed, where it may be tried again; an InputError where that is
-        useless.
-        """
+        """Why a request failed; raises an `InputError` where another try would be useless."""
         code = answer.status_code
         if code in (401, 403):  # nothing of the answer is shown, because it may quote the key
             raise InputError(
@@ -182,10 +180,9 @@ class OpenAIEmbedder(Embedder):
                 f"{self.base_url} answered with something else than embeddings; is it the address "
                 "of an OpenAI API?"
             ) from error
-        if [row["index"] for row in rows] != list(range(items)) or {
-            len(vector) for vector in vectors
-        } != {self.dimensions}:
-            lengths = ", ".join(sorted({str(len(vector)) for vector in vectors}))
+        sizes = {len(vector) for vector in vectors}
+        if [row["index"] for row in rows] != list(range(items)) or sizes != {self.dimensions}:
+            lengths = ", ".join(sorted(map(str, sizes)))
             raise InputError(
                 f"{self.base_url} answered {items} texts with {len(rows)} embeddings of {lengths} "
                 f"numbers; {self.model} has {self.dimensions} each."

@@ -1,6 +1,4 @@
-"""How much OpenAI's embedding models take at once: tokens of one text, texts and tokens of one
-request.
-"""
+"""How much OpenAI's embedding models take at once, in one text and in one request."""
 
 from collections.abc import Iterator
 
@@ -9,8 +7,7 @@ import numpy as np
 from core.errors import InputError, name_rows
 
 MOST_TOKENS = 8_192  # of one text
-# of a text that is cut: fewer than allowed, because a cut end may be split into tokens in another
-# way
+# of a text that is cut: fewer than allowed, because a cut end may become other tokens
 KEPT_TOKENS = 8_000
 MOST_TOKENS_PER_REQUEST = 300_000
 
@@ -50,11 +47,12 @@ def _encoding(rows: list[int]):
 
 
 def requests_within_limits(texts: list[str], batch_size: int) -> Iterator[slice]:
-    """Cut texts into requests of at most `batch_size` texts and as many bytes as a request may have
-    tokens.
+    """Cut texts into requests of at most `batch_size` texts.
 
-    >>> list(requests_within_limits(["a" * 200_000, "b" * 90_000, "c" * 90_000, "d"],
-    ...     batch_size=256))
+    A request has at most as many bytes as it may have tokens.
+
+    >>> texts = ["a" * 200_000, "b" * 90_000, "c" * 90_000, "d"]
+    >>> list(requests_within_limits(texts, batch_size=256))
     [slice(0, 2, None), slice(2, 4, None)]
     """
     ends = np.cumsum([len(text.encode()) for text in texts])

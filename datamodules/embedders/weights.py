@@ -1,5 +1,6 @@
-"""Where the weights of frozen models come from: a package that carries them, the hub, or a file of
-the user's. Never a pickle.
+"""Where the weights of frozen models come from: a package, the hub, or a file of the user's.
+
+They are never unpickled.
 """
 
 import hashlib
@@ -14,18 +15,14 @@ from datamodules.io.files import sha256
 
 
 def package_folder(package: str) -> Path | None:
-    """Where an installed package lies, without running any of its code; None where it is not
-    installed.
+    """Where an installed package lies, without running any of its code; None if it is absent.
 
     >>> package_folder("no_such_package") is None
     True
     """
     spec = find_spec(package)
-    return (
-        Path(spec.submodule_search_locations[0])
-        if spec and spec.submodule_search_locations
-        else None
-    )
+    places = spec.submodule_search_locations if spec else None
+    return Path(places[0]) if places else None
 
 
 def hub_folder(repository: str, instead: str) -> Path:
@@ -33,12 +30,9 @@ def hub_folder(repository: str, instead: str) -> Path:
 
     `instead` says what to do where there is no hub.
     """
+    kinds = ["*.safetensors", "*.json", "*.txt", "*.model"]
     try:
-        return Path(
-            snapshot_download(
-                repository, allow_patterns=["*.safetensors", "*.json", "*.txt", "*.model"]
-            )
-        )
+        return Path(snapshot_download(repository, allow_patterns=kinds))
     except Exception as error:  # network libraries raise many types; all mean the same to the user
         raise InputError(
             f"{repository} could not be fetched from the hub ({type(error).__name__}); {instead}."

@@ -1,5 +1,6 @@
-"""Tables of the user's own as Arrow columns: CSV, parquet or a dataset of the hub, of any length,
-with no Python object per row.
+"""Tables of the user's own as Arrow columns: CSV, parquet or a dataset of the hub.
+
+They may be of any length: no row becomes a Python object.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,19 +24,19 @@ BLOCK = 1 << 24  # bytes of a CSV
 
 
 def stream_columns(where: Path | str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """These columns of a .csv or .parquet file, a folder of .parquet files, or (a text, not a path)
-    a dataset on the hub by its id, some rows at a time.
+    """These columns, some rows at a time.
 
-    In CSV all values are text. Nothing is unpickled and no code of a dataset is run.
+    `where` is a .csv or .parquet file, a folder of .parquet files, or (a text, not a path) the id
+    of a dataset on the hub. In CSV all values are text. Nothing is unpickled and no code of a
+    dataset is run.
     """
     columns = list(dict.fromkeys(columns))
     if isinstance(where, str):
         yield from _from_hub(where, columns)
         return
+    read = _from_csv if where.suffix == ".csv" else _from_parquet
     try:
-        for batch in (
-            _from_csv(where, columns) if where.suffix == ".csv" else _from_parquet(where, columns)
-        ):
+        for batch in read(where, columns):
             # a damaged file may hold numbers of words that it does not have
             batch.validate(full=True)
             yield _of_plain_types(batch)
@@ -51,7 +52,7 @@ def stream_columns(where: Path | str, columns: Sequence[str]) -> Iterator[pa.Rec
 
 
 def read_columns(where: Path | str, columns: Sequence[str]) -> pa.Table:
-    """All rows of these columns."""
+    """All rows of these columns; raises an `InputError` where there is none."""
     batches = [pa.Table.from_batches([batch]) for batch in stream_columns(where, columns)]
     try:
         table = pa.concat_tables(batches, promote_options="permissive") if batches else pa.table({})
@@ -67,9 +68,8 @@ def read_columns(where: Path | str, columns: Sequence[str]) -> pa.Table:
 
 def _from_csv(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
     parse = csv.ParseOptions(newlines_in_values=True)
-    with csv.open_csv(
-        path, parse_options=parse
-    ) as stream:  # the first block, for the names of the columns
+    # the first block, for the names of the columns
+    with csv.open_csv(path, parse_options=parse) as stream:
         _check(stream.schema.names, columns, path)
     types = dict.fromkeys(columns, WORDS)
     convert = csv.ConvertOptions(
@@ -87,7 +87,7 @@ def _from_parquet(path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
     for each in paths:
         schema = pq.read_schema(each)
         _check(schema.names, columns, each)
-        words = [name for name in columns if _is_text(schema.field(name).type)]
+        words = [name for name in columns if is_text(schema.field(name).type)]
         with pq.ParquetFile(each, read_dictionary=words) as file:
             yield from file.iter_batches(AT_ONCE, columns=columns)
 
@@ -98,31 +98,28 @@ def _from_hub(name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
     try:
         with quietly():
             result: Any = datasets.load_dataset(name)
-    except (
-        Exception
-    ) as error:  # the hub and the network raise many types; all mean the same to the user
+    except Exception as error:  # of many types, which all mean the same to the user
         reason = type(error).__name__
         raise InputError(
             f"there is no file {name}, and no dataset of that id could be loaded from the hub "
             f"({reason}); give a file or an id."
         ) from error
-    whole = datasets.concatenate_datasets(
-        list(result.values()) if isinstance(result, dict) else [result]
-    )
+    parts = list(result.values()) if isinstance(result, dict) else [result]
+    whole = datasets.concatenate_datasets(parts)
     _check(whole.column_names, columns, name)
     for part in whole.select_columns(columns).with_format("arrow").iter(AT_ONCE):
         yield from map(_of_plain_types, part.to_batches())  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _of_plain_types(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [plain(column) for column in batch.columns], names=batch.schema.names
-    )
+    columns = [plain(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def plain(values: pa.Array) -> pa.Array:
-    """The same values in one of Arrow's older types: for views and for types of other libraries it
-    lacks most functions.
+    """The same values in one of Arrow's older types.
+
+    For views, and for types of other libraries, Arrow lacks most functions.
 
     >>> str(plain(pa.array(["yes", "no"], pa.string_view())).type)
     'large_string'
@@ -145,10 +142,10 @@ def plain(values: pa.Array) -> pa.Array:
     return values
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of this type are texts, in any of Arrow's ways to hold them."""
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_such(kind) for is_such in texts)
 
 
 def _check(result: Sequence[str], columns: list[str], source: Path | str) -> None:
@@ -162,92 +159,10 @@ def _check(result: Sequence[str], columns: list[str], source: Path | str) -> Non
         raise InputError(f"{source} has no column {missing[0]}; it has {', '.join(result)}.")
 
 
-def numbers(table: pa.Table, columns: Sequence[str], source: Path | str) -> np.ndarray:
-    """Numbers of several columns [rows, columns], or of one column that holds a list in every row;
-    what is empty or no number is refused.
-    """
-    if len(columns) == 1:
-        return _lists(table[columns[0]], columns[0], source)
-    return np.stack([_numbers(table[name], name, source) for name in columns], axis=1)
-
-
-def _numbers(chunks: pa.ChunkedArray, column: str, source: Path | str) -> np.ndarray:
-    if pa.types.is_dictionary(chunks.type):
-        chunks = chunks.cast(pa.string())
-    refuse_rows(_where(chunks.is_null()), source, column, "no value", "every row needs a number")
-    if _is_text(chunks.type):
-        number = pc.match_substring_regex(chunks, r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
-        refuse_rows(
-            _where(pc.invert(number)),
-            source,
-            column,
-            "what is no number",
-            "every row needs a number",
-        )
-        chunks = pc.utf8_trim_whitespace(chunks)
-    elif not (pa.types.is_integer(chunks.type) or pa.types.is_floating(chunks.type)):
-        raise InputError(f"{source}, column {column}, holds {chunks.type}; it must hold numbers.")
-    result = chunks.cast(
-        pa.float64(), safe=False
-    ).to_numpy()  # counts beyond 2**53 lose their last digits, and are refused as too many
-    refuse_rows(
-        np.flatnonzero(~np.isfinite(result)),
-        source,
-        column,
-        "NaN or infinity",
-        "every row needs a number",
-    )
-    return result
-
-
-def _lists(chunks: pa.ChunkedArray, column: str, source: Path | str) -> np.ndarray:
-    kind = chunks.type
-    if not (
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    ):
-        raise InputError(
-            f"{source}, column {column}, holds {kind}; one column must hold lists of numbers, or "
-            "name one column for each class."
-        )
-    refuse_rows(_where(chunks.is_null()), source, column, "no list", "every row needs one")
-    length = pc.list_value_length(chunks).to_numpy()
-    refuse_rows(
-        np.flatnonzero(length != length[0]),
-        source,
-        column,
-        f"other than {length[0]} numbers",
-        "all rows need equally many",
-    )
-    if length[0] == 0:
-        raise InputError(
-            f"{source}, column {column}, holds empty lists; every row needs at least one number."
-        )
-    flat = pc.list_flatten(chunks)
-    if not (pa.types.is_integer(flat.type) or pa.types.is_floating(flat.type)):
-        raise InputError(
-            f"{source}, column {column}, holds lists of {flat.type}; they must be of numbers."
-        )
-    refuse_rows(
-        np.unique(_where(flat.is_null()) // length[0]),
-        source,
-        column,
-        "gaps in its lists",
-        "every number is needed",
-    )
-    kept = flat.cast(
-        pa.float32() if flat.type in (pa.float16(), pa.float32()) else pa.float64(), safe=False
-    )
-    return kept.to_numpy().reshape(len(chunks), length[0])
-
-
-def _where(mask: Any) -> np.ndarray:
-    return np.flatnonzero(mask.to_numpy())
-
-
 def refuse_rows(
     rows: np.ndarray, source: Path | str, column: str, fault: str, allowed: str
 ) -> None:
-    """Nothing, unless there are rows at fault; rows are counted from 0, without the header.
+    """Raises an `InputError` if there are rows at fault, counted from 0 without the header.
 
     >>> refuse_rows(np.array([3, 5]), "votes.csv", "label", "no value", "every row needs one")
     Traceback (most recent call last):

@@ -165,6 +165,7 @@ def read_svhn(path: Path) -> Tensor:
 
 
 def read_idx_images(path: Path) -> Tensor:
+    """Grey images of an IDX file, [N, 1, H, W]."""
     images = read_idx(path)
     if images.ndim != 3:
         raise InputError(
