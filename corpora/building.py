@@ -1,10 +1,10 @@
-"""A corpus of digits from its sources: duplicates out, difficulty found, items chosen evenly and
-split. Killed and started again, it goes on where it was.
+"""A corpus of digits from its sources: without duplicates, chosen evenly by difficulty, and split.
+
+A build that was killed continues where it was.
 """
 
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,13 @@ import numpy as np
 from core.atomic_io import remove_partial_files
 from core.errors import InputError
 from core.folder_lock import folder_lock
-from core.randomness import generator
 from corpora.ambiguous_digits import interpolated_source, reserve
-from corpora.annotation.crowd import class_evidence
 from corpora.annotation.soft_digits_table import SPLITS
 from corpora.corpus_report import Found, describe, finished_report, write_report
 from corpora.difficulty import NONE, REGIONS, watched_map
 from corpora.digit_corpus import DigitCorpus, write_corpus
 from corpora.duplicates import Pairs, exact_pairs, first_of_each, near_pairs
+from corpora.evidence import EVIDENCE, make_evidence
 from corpora.options import INTERPOLATED, CorpusOptions, Place
 from corpora.selection import select
 from corpora.short_training import reproducibly
@@ -27,7 +26,7 @@ from corpora.sources import PUBLISHED, Source, mnist_source, read_source, source
 from corpora.stages import Arrays, key_of, stage
 
 VERSION = 1  # of what is computed: another number makes every stage anew
-CORPUS, EVIDENCE, STAGES = "corpus.parquet", "evidence.safetensors", "stages"
+CORPUS, STAGES = "corpus.parquet", "stages"
 
 
 def build_corpus(
@@ -66,6 +65,8 @@ def _digests(options: CorpusOptions, root: str) -> dict[str, list[str]]:
 
 
 class _Build:
+    """One corpus in the making; every stage is kept, and read when it is made already."""
+
     def __init__(self, options: CorpusOptions, place: Place, say: Callable[[str], None]):
         self.options, self.place, self.say = options, place, say
         self.digests = _digests(options, place.root)
@@ -81,7 +82,8 @@ class _Build:
             for source, kept_here in zip(sources, kept, strict=True)
         ]
         corpus = self._chosen(result, taken)
-        self._evidence(corpus, taken, key)
+        out = self.place.out
+        make_evidence(corpus, self.mnist, taken, self.options, out, key, self.say)
         write_corpus(self.place.out / CORPUS, corpus)
         names = np.concatenate([item_names(source) for source in sources])
         report = describe(self.options, result, names, pairs, corpus)
@@ -89,48 +91,36 @@ class _Build:
         return {"key": key, **report}
 
     def _sources(self) -> tuple[list[Source], np.ndarray]:
-        """In the order of the options; and the rows of MNIST that made digits take up, which are
-        not for anything else.
+        """In the order of the options; with the rows of MNIST that interpolated digits take up.
+
+        Those rows are not for anything else.
         """
-        options, sources, taken = self.options, [], np.empty(0, int)
-        for name in options.sources:
+        seed, how = self.options.seed, self.options.interpolation
+        sources, taken = [], np.empty(0, int)
+        for name in self.options.sources:
             if name == INTERPOLATED:
                 self.say("making ambiguous digits by interpolation")
-                key = key_of(
-                    VERSION, self.digests["mnist"], asdict(options.interpolation), options.seed
-                )
-                sources.append(
-                    interpolated_source(
-                        self.mnist, options.interpolation, options.seed, self.stages, key
-                    )[0]
-                )
-                taken = reserve(self.mnist.part, options.interpolation.digits, options.seed)
+                key = key_of(VERSION, self.digests["mnist"], asdict(how), seed)
+                source, _ = interpolated_source(self.mnist, how, seed, self.stages, key)
+                taken = reserve(self.mnist.part, how.digits, seed)
             else:
-                sources.append(
-                    self.mnist if name == "mnist" else read_source(name, self.place.root)
-                )
+                source = self.mnist if name == "mnist" else read_source(name, self.place.root)
+            sources.append(source)
         return sources, taken
 
     def _duplicates_key(self) -> str:
-        made = (
-            [asdict(self.options.interpolation), self.options.seed]
-            if INTERPOLATED in self.options.sources
-            else None
-        )
-        return key_of(
-            VERSION,
-            "duplicates",
-            list(self.options.sources),
-            self.digests,
-            made,
-            self.options.near_duplicate,
-        )
+        options, made = self.options, None
+        if INTERPOLATED in options.sources:
+            made = [asdict(options.interpolation), options.seed]
+        names, near = list(options.sources), options.near_duplicate
+        return key_of(VERSION, "duplicates", names, self.digests, made, near)
 
     def _without_duplicates(
         self, sources: list[Source]
     ) -> tuple[dict[str, Pairs], list[np.ndarray]]:
-        """Exact and near pairs over all sources one after the other, and of each source which items
-        are kept.
+        """Exact and near pairs, by rows of all sources one after the other; and what is kept.
+
+        The latter as one mask for each source.
         """
         images = np.concatenate([source.images for source in sources])
 
@@ -142,12 +132,11 @@ class _Build:
                 near = near_pairs(images[rows], self.options.near_duplicate)
             return {"exact": np.stack(exact), "near": rows[np.stack(near)]}
 
-        result = stage(
+        path, shapes = (
             self.stages / "duplicates.safetensors",
-            self._duplicates_key(),
-            make,
             {"exact": (2, None), "near": (2, None)},
         )
+        result = stage(path, self._duplicates_key(), make, shapes)
         pairs = {name: Pairs(*rows) for name, rows in result.items()}
         kept = first_of_each(len(images), list(pairs.values()))
         return pairs, np.split(kept, np.cumsum([len(source) for source in sources])[:-1])
@@ -155,16 +144,13 @@ class _Build:
     def _mapped(
         self, source: Source, kept: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Confidence, variability and region of every item; NaN and none for those that were
-        removed.
-        """
+        """Confidence, variability and region of every item; NaN and none for duplicates."""
         regions, rows = self.options.sources[source.name].regions, np.flatnonzero(kept)
 
         def make() -> Arrays:
             self.say(f"mapping {len(rows)} items of {source.name}")
-            result = watched_map(
-                source.images[rows], source.labels[rows], regions.epochs, self.options.seed
-            )
+            images, labels = source.images[rows], source.labels[rows]
+            result = watched_map(images, labels, regions.epochs, self.options.seed)
             return {"confidence": result.confidence, "variability": result.variability}
 
         key = key_of(self._duplicates_key(), source.name, regions.epochs, self.options.seed)
@@ -185,92 +171,31 @@ class _Build:
             free = region.copy()
             if source.name == "mnist":
                 free[taken] = NONE
-            rows, part = select(
-                source.digits,
-                free,
-                options.sizes,
-                self.options.easy_per_digit,
-                self.options.seed,
-                source.name,
-            )
+            easy, seed = self.options.easy_per_digit, self.options.seed
+            rows, part = select(source.digits, free, options.sizes, easy, seed, source.name)
             words = (
                 np.array(SPLITS)[part],
                 np.repeat(source.name, len(rows)),
                 np.array(REGIONS)[region[rows]],
             )
-            parts.append(
-                DigitCorpus(
-                    item_names(source)[rows], source.images[rows], source.labels[rows], *words, rows
-                )
-            )
-        columns = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in DigitCorpus.__dataclass_fields__
-        }
-        return DigitCorpus(**columns)
-
-    def _evidence(self, corpus: DigitCorpus, taken: np.ndarray, key: str) -> None:
-        """How much each image looks like each digit, to someone who has seen MNIST digits that are
-        in none of them.
-        """
-        used = np.union1d(taken, corpus.indices[corpus.source == "mnist"])
-        rest, wanted = np.setdiff1d(np.arange(len(self.mnist)), used), self.options.known_digits
-        if len(rest) < wanted:
-            raise InputError(
-                f"known_digits is {wanted}, but only {len(rest)} digits of MNIST are in no image "
-                "of the corpus."
-            )
-        known = np.sort(generator(self.options.seed, "known-digits").permutation(rest)[:wanted])
-
-        def make() -> Arrays:
-            self.say("comparing the images with digits that a crowd knows")
-            seen, examples = (_flat(images) for images in (corpus.images, self.mnist.images[known]))
-            nothing = np.empty((len(seen), 0), int)
-            return {
-                "evidence": class_evidence(
-                    seen, examples, self.mnist.digits[known], own=nothing, sharpness=1.0
-                ),
-                "known": known,
+            items = (item_names(source)[rows], source.images[rows], source.labels[rows])
+            parts.append(DigitCorpus(*items, *words, rows))
+        return DigitCorpus(
+            **{
+                name: np.concatenate([getattr(part, name) for part in parts])
+                for name in DigitCorpus.__dataclass_fields__
             }
-
-        stage(
-            self.place.out / EVIDENCE,
-            key_of(key, "evidence"),
-            make,
-            {"evidence": (len(corpus), None), "known": (wanted,)},
         )
 
 
 def item_names(source: Source) -> np.ndarray:
-    """Source, its own part and the row in that: mnist-train-00012."""
+    """The name of each item: its source, the source's own part, and the row in that.
+
+    As in mnist-train-00012.
+    """
     row = np.empty(len(source), int)
     for part in np.unique(source.part):
         mine = np.flatnonzero(source.part == part)
         row[mine] = np.arange(len(mine))
-    return np.array(
-        [
-            f"{source.name}-{part}-{number:05d}"
-            for part, number in zip(source.part, row, strict=True)
-        ]
-    )
-
-
-def _flat(images: np.ndarray) -> np.ndarray:
-    return images.reshape(len(images), -1).astype(np.float32) / 255
-
-
-def evidence_of(out: Path, key: str) -> np.ndarray:
-    """The evidence that was kept with a corpus whose report has this key."""
-
-    def absent() -> Arrays:
-        raise InputError(
-            f"{out / EVIDENCE} was altered; delete {out / 'corpus.json'} to have the corpus built "
-            "again."
-        )
-
-    return stage(
-        out / EVIDENCE,
-        key_of(key, "evidence"),
-        absent,
-        {"evidence": (None, None), "known": (None,)},
-    )["evidence"]
+    pairs = zip(source.part, row, strict=True)
+    return np.array([f"{source.name}-{part}-{number:05d}" for part, number in pairs])

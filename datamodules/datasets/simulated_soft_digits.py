@@ -14,9 +14,10 @@ from corpora.annotation.aggregation import CLASS_NAMES, aggregate
 from corpora.annotation.crowd import YesNoUnsureCrowd
 from corpora.annotation.judgements import Judgements
 from corpora.annotation.soft_digits_table import SoftDigitsTable, label_table, write_soft_digits
-from corpora.building import CORPUS, build_corpus, corpus_key, evidence_of
+from corpora.building import CORPUS, build_corpus, corpus_key
 from corpora.corpus_report import finished_report
 from corpora.digit_corpus import DigitCorpus, read_corpus
+from corpora.evidence import evidence_of
 from corpora.options import CorpusOptions, Place
 from corpora.stages import key_of
 

@@ -392,7 +392,7 @@ def test_a_folder_deleted_while_one_waits_is_made_and_held_anew(tmp_path: Path):
 def test_a_disk_that_gives_a_file_another_number_each_time_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(module, "_is_at", lambda file, path: False)
+    monkeypatch.setattr(module, "is_at", lambda file, path: False)
     with (
         pytest.raises(InputError, match="is another file whenever it is opened"),
         folder_lock(tmp_path, "trains this run"),

@@ -23,10 +23,11 @@ from core.errors import InputError
 from corpora import building, sources, stages
 from corpora.annotation.annotated_corpus import COLUMNS
 from corpora.annotation.soft_digits_table import read_soft_digits
-from corpora.building import CORPUS, EVIDENCE, build_corpus
+from corpora.building import CORPUS, build_corpus
 from corpora.corpus_report import summary
 from corpora.difficulty import Regions
 from corpora.digit_corpus import read_corpus
+from corpora.evidence import EVIDENCE
 from corpora.options import CorpusOptions, Place, SourceOptions, read_options
 from corpora.sources import mnist_source
 from datamodules.datasets import simulated_soft_digits
