@@ -1,4 +1,7 @@
-"""What looks at a model while or after it trains. Nothing here changes what is trained."""
+"""What looks at a model while or after it trains. Nothing here changes what is trained.
+
+Imports core, metrics, lightning_modules and datamodules.
+"""
 
 from callbacks.data_cartography import DataCartography
 from callbacks.epoch_scores import EpochScores

@@ -1,4 +1,8 @@
-"""Datasets by name, and the deliveries that a config can choose from."""
+"""Datasets by name, and the deliveries that a config can choose from.
+
+In this folder is what one subclasses: `VoteDataModule`, its loaders, its order and its
+transformations. Imports core and corpora; votes and io know neither corpora nor the rest.
+"""
 
 from datamodules.custom.own_votes import OwnVotes
 from datamodules.datasets.chaosnli import ChaosNLI

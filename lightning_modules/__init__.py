@@ -1,4 +1,4 @@
-"""The classifier, its networks and its schedules."""
+"""The classifier, its networks and its schedules. Imports core and metrics."""
 
 from lightning_modules.classifier import AnnotatorClassifier, Prediction
 from lightning_modules.schedules import CosineToEnd

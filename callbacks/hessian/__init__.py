@@ -1,4 +1,4 @@
 """The mathematics behind `HessianSpectrum`: products, Lanczos, eigenvalues, trace and density.
 
-No Trainer is known here.
+No Trainer is known here. Imports what callbacks may, and how they draw.
 """

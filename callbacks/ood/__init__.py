@@ -1,4 +1,4 @@
 """The mathematics behind `OODScores`: detectors, the pass that feeds them, and their picture.
 
-No Trainer is known here.
+No Trainer is known here. Imports what callbacks may, and how they draw.
 """

@@ -1,3 +1,5 @@
-"""What a run writes of itself beside its results: how its training ended, and which data it saw;
-and how such files are read again.
+"""What a run writes of itself beside its results, and how such files are read again.
+
+They say how its training ended, and which data it saw. Imports core, lightning_modules and
+datamodules.
 """

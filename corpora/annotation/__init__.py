@@ -1,3 +1,4 @@
-"""What people said of each image: their judgements, raw or simulated, and the labels that these
-become.
+"""What people said of each image: their judgements, raw or simulated, and the labels they become.
+
+Imports core, datamodules.votes and .io.
 """

@@ -1,4 +1,7 @@
-"""Networks by name, each with its penultimate features: see `network.py` for what they share."""
+"""Networks by name, each with its penultimate features: see `network.py` for what they share.
+
+Imports core alone.
+"""
 
 from lightning_modules.networks.feedforward import DeeperFFN, MLPHead, SimpleFFN
 from lightning_modules.networks.lenet import LeNet

@@ -1,4 +1,5 @@
 """What finished runs say: statistics, claims, comparisons between networks.
 
-Numbers only; nothing is drawn here.
+Numbers only; nothing is drawn here. Imports all that is below studies, and of studies itself
+neither launch nor figures.
 """

@@ -1,1 +1,4 @@
-"""Runs that are to be done: on this machine, as packs, or on a Slurm cluster."""
+"""Runs that are to be done: on this machine, as packs, or on a Slurm cluster.
+
+Imports plan and all that is below studies.
+"""

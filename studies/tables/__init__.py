@@ -1,1 +1,4 @@
-"""The tables of a report as numbers, and as Markdown, CSV, LaTeX and HTML."""
+"""The tables of a report as numbers, and as Markdown, CSV, LaTeX and HTML.
+
+Imports all of studies but launch.
+"""

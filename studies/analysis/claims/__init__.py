@@ -1,1 +1,1 @@
-"""A paper's claims, each tested on a study's finished runs."""
+"""A paper's claims, each tested on a study's finished runs. Imports what analysis may."""

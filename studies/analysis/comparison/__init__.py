@@ -1,3 +1,4 @@
-"""What sets networks apart that score alike: representations, loss barriers, and what is kept of
-such comparisons.
+"""What sets networks apart that score alike: representations, loss barriers, kept comparisons.
+
+Imports what analysis may.
 """
