@@ -1,3 +1,4 @@
-"""What everything may use and that knows nothing else: errors, randomness, atomic files, locks,
-plain YAML, signals. Imports nothing of this project.
+"""What everything may use: errors, randomness, atomic files, locks, plain YAML, signals.
+
+Imports nothing else of this project.
 """

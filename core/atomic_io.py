@@ -1,7 +1,7 @@
 """Files that appear whole or not at all.
 
 A file is written under a name of ours beside its place, and takes that place when it is on the
-disk. What a process that was killed in between has left is removed by that name alone.
+disk. If a process is killed in between, its partial file is found by that name and removed.
 """
 
 import errno
@@ -17,21 +17,16 @@ from typing import IO
 SUFFIX = ".plurality-partial"
 _PARTIAL = re.compile(r"\..+\.[a-z0-9_]{8}" + re.escape(SUFFIX))
 # of disks that keep folders in their own way, and folders that may be written but not read
-_UNSYNCED = (
-    errno.EINVAL,
-    errno.ENOTSUP,
-    errno.EACCES,
-)
+_UNSYNCED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 
 
 def write_atomically(
     path: Path, content: str | bytes | IO[bytes], before: Path | None = None
 ) -> None:
-    """All or nothing: a reader never sees half a file, whenever the writer is killed.
+    """Write all or nothing: a reader never sees half a file, whenever the writer is killed.
 
-    What was there is kept as `before`, if that is given.
-
-    A link in the file's place is replaced by the file; what it leads to is not touched.
+    With `before`, the file that was there is kept under that name. A link in the file's place is
+    replaced by the file; what it leads to is not touched.
     """
     partial = _stage(path, content)
     try:
@@ -44,11 +39,11 @@ def write_atomically(
 
 
 def write_together(files: Mapping[Path, bytes | Path]) -> None:
-    """Files that belong together.
+    """Write files that belong together.
 
     All of them are on the disk before the first takes its place, so only a kill between two renames
-    leaves some of them new and some old; they take their places in the order given. A path is that
-    of a file on the same disk, which is moved as it is.
+    leaves some of them new and some old. They take their places in the order given. A `Path` in
+    place of bytes is a file on the same disk, which is moved.
     """
     staged: dict[Path, Path] = {}
     try:
@@ -66,32 +61,31 @@ def write_together(files: Mapping[Path, bytes | Path]) -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors of the disk are told with the name that people know a file or folder by, where they
-    have none or that of a partial file.
+    """Give errors of the disk the name that people know a file or folder by.
+
+    Without it they have none, or that of a partial file.
     """
     try:
         yield
     except OSError as error:
-        if error.errno is not None and (
-            error.filename is None or str(error.filename).endswith(SUFFIX)
-        ):
+        nameless = error.filename is None or str(error.filename).endswith(SUFFIX)
+        if error.errno is not None and nameless:
             error.filename = str(path)
         raise
 
 
 def remove_partial_files(*folders: Path, of: str | None = None) -> None:
-    """Remove what processes that were killed while writing have left: in these folders, not below
-    them; with `of`, of the file of that name alone.
+    """Remove the partial files of processes that were killed while writing.
 
-    To be called by who holds the folder (`folder_lock`): of a process that still writes, such a
-    file is no rest.
+    It looks in these folders, not below them; with `of`, for those of the file of that name alone.
+    Only the holder of a folder (`folder_lock`) may call it, because a process that still writes
+    needs its partial file.
     """
     for folder in folders:
         with suppress(FileNotFoundError, NotADirectoryError):
             for entry in list(os.scandir(folder)):
-                if not _PARTIAL.fullmatch(entry.name) or (
-                    of is not None and not entry.name.startswith(_start(of))
-                ):
+                wanted = of is None or entry.name.startswith(_start(of))
+                if not wanted or not _PARTIAL.fullmatch(entry.name):
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry)
@@ -110,9 +104,8 @@ def _stage(path: Path, content: str | bytes | IO[bytes]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{_start(path.name)}{os.urandom(4).hex()}{SUFFIX}")
     with naming(path):
-        file = os.open(
-            partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666
-        )
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        file = os.open(partial, flags, 0o666)
         try:
             with os.fdopen(file, "wb") as stream:
                 if isinstance(content, str | bytes):
@@ -128,7 +121,7 @@ def _stage(path: Path, content: str | bytes | IO[bytes]) -> Path:
 
 
 def _sync(folder: Path) -> None:
-    """That a name now stands for another file must reach the disk as well."""
+    """Bring a folder's names to the disk, too: one of them now stands for another file."""
     try:
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -1,5 +1,6 @@
-"""The one exception that a user's mistake raises: a single sentence that says what is wrong and
-what would be right.
+"""The exception that a user's mistake raises, and how errors become sentences.
+
+A message is one sentence that says what is wrong and what would be right.
 """
 
 import errno
@@ -14,15 +15,16 @@ LONGEST = 900  # characters of a message
 
 
 class _OneLine(ValueError):
-    """Messages quote what files hold, so whatever a file holds they stay one line, of a length to
-    read, and no command to a terminal.
+    """One line of readable length, without commands to a terminal.
+
+    Messages quote what files hold, and files may hold anything.
     """
 
     def __init__(self, message: str):
         line = "".join(character if character.isprintable() else " " for character in message)
-        super().__init__(
-            line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} … {line[-LONGEST // 3 :]}"
-        )
+        if len(line) > LONGEST:
+            line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 3 :]}"
+        super().__init__(line)
 
 
 class InputError(_OneLine):
@@ -41,9 +43,10 @@ class OptionError(_OneLine):
 
 
 def mistake_behind(error: BaseException | None) -> Exception | None:
-    """The user's mistake that led to an error, if there is one: libraries may have wrapped it in
-    errors of their own. A full disk is one as well, and of several it is the one that explains the
-    others.
+    """The user's mistake that led to an error, if there is one.
+
+    Libraries may have wrapped it in errors of their own. A full disk counts as a mistake, and comes
+    first, because it explains the others.
     """
     chain: list[BaseException] = []
     while error is not None and error not in chain:
@@ -63,22 +66,19 @@ FULL = {
 def full_disk(error: BaseException) -> InputError | None:
     """The sentence for a file that had no room.
 
-    Libraries that are not written in Python say so in words alone.
+    Libraries that are not written in Python say it in words alone, without a number.
 
     >>> full_disk(OSError(errno.ENOSPC, "", "runs/a/results.json"))
     InputError('runs/a/results.json could not be written, because no room is left on its disk; make
     some, and give the same command again.')
     """
-    number = (
-        error.errno
-        if isinstance(error, OSError)
-        else next((each for each in FULL if f"(os error {each})" in str(error)), None)
-    )
-    if (
-        number not in FULL
-        and isinstance(error, Exception)
-        and os.strerror(errno.ENOSPC) in str(error)
-    ):
+    message = str(error)
+    if isinstance(error, OSError):
+        number = error.errno
+    else:
+        number = next((each for each in FULL if f"(os error {each})" in message), None)
+    in_words = isinstance(error, Exception) and os.strerror(errno.ENOSPC) in message
+    if number not in FULL and in_words:
         number = errno.ENOSPC
     if number not in FULL or isinstance(error, InputError | OptionError):
         return None
@@ -90,11 +90,9 @@ def full_disk(error: BaseException) -> InputError | None:
 
 def closed_disk(error: BaseException) -> InputError | None:
     """The sentence for a file that may not be opened."""
-    if (
-        not isinstance(error, OSError)
-        or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM)
-        or error.filename is None
-    ):
+    if not isinstance(error, OSError) or error.filename is None:
+        return None
+    if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
         return None
     return InputError(
         f"{_file_of(error)} may not be opened or made here ({os.strerror(error.errno)}); change "
@@ -157,11 +155,9 @@ def parse_error(message: str, choices: dict[str, type]) -> str:
     if not keys or not given:
         return " ".join(message.split()).rstrip(".:") + "."
     base = choices.get(keys[0].rsplit(".")[-1])
-    allowed = (
-        f"one of {', '.join(sorted(_descendants(base)))}"
-        if base
-        else " or ".join(types).replace("NoneType", "null")
-    )
+    allowed = " or ".join(types).replace("NoneType", "null")
+    if base:
+        allowed = f"one of {', '.join(sorted(_descendants(base)))}"
     return f"{keys[0]} is {given.group(1).strip()}, which is not {allowed or 'allowed'}."
 
 

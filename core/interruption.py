@@ -1,6 +1,4 @@
-"""Work that is ended from outside: one line that says how far it came, and an exit code that says
-why.
-"""
+"""Work that is ended from outside: a line that says how far it came, an exit code that says why."""
 
 import os
 import signal
@@ -12,10 +10,7 @@ from types import FrameType
 TIME_IS_UP = 124  # `trainer.max_time`, as timeout(1) has it
 DIVERGED = 3  # of what has come to an end but to no result: trying again would not mend it
 # 130 and 143, as shells have them
-CODES = {
-    signal.SIGINT: 128 + signal.SIGINT,
-    signal.SIGTERM: 128 + signal.SIGTERM,
-}
+CODES = {number: 128 + number for number in (signal.SIGINT, signal.SIGTERM)}
 CONTINUES = "the same command continues"
 PATIENCE = 30.0  # seconds for Python to take a signal up
 
@@ -44,12 +39,12 @@ class Interrupted(BaseException):
 
 
 def interrupt_on_signals() -> None:
-    """Have SIGTERM and Ctrl-C raise `Interrupted` in the main thread, the first time.
+    """Have the first SIGTERM or Ctrl-C raise `Interrupted` in the main thread.
 
-    The second ends the process at once, wherever it is.
+    A second one ends the process at once, wherever it is.
 
-    Python takes a signal up between two of its own steps. A process that waits elsewhere, for
-    another one to call it for instance, ends after `PATIENCE`.
+    Python handles a signal between two of its own steps. A process that waits elsewhere, for
+    instance for another one to call it, ends after `PATIENCE`.
     """
     for number in CODES:
         signal.signal(number, _interrupt)
@@ -62,8 +57,9 @@ def signals_interrupt() -> bool:
 
 
 def is_first_process() -> bool:
-    """Whether this is the first of the processes that share a run, or the only one: the one that
-    speaks, and holds the run's folder for all.
+    """Whether this is the first of the processes that share a run, or the only one.
+
+    That one prints, and holds the run's folder for all.
     """
     return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
 
@@ -92,9 +88,9 @@ def _watch() -> None:
         return
     _watched_by = os.getpid()
     _taken_up.clear()
-    heard, result = os.pipe()
-    os.set_blocking(result, False)
-    signal.set_wakeup_fd(result, warn_on_full_buffer=False)
+    heard, sent = os.pipe()
+    os.set_blocking(sent, False)
+    signal.set_wakeup_fd(sent, warn_on_full_buffer=False)
     threading.Thread(target=_end_what_waits, args=(heard,), daemon=True).start()
 
 

@@ -1,5 +1,6 @@
-"""A process that ends with the one that started it, however that ends: nobody is left to work on
-what nobody waits for.
+"""A process that ends with the one that started it, however that ends.
+
+So no process is left that works on what nobody waits for.
 """
 
 import ctypes
@@ -12,9 +13,7 @@ FIRST = "PLURALITY_FIRST_PROCESS"
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask Linux to kill this process when its parent ends; one whose parent has ended already ends
-    now.
-    """
+    """Ask Linux to kill this process when its parent ends; exit if that has happened already."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
         if os.getppid() != parent:
@@ -22,8 +21,9 @@ def die_with_parent(parent: int) -> None:
 
 
 def die_with_first_process() -> None:
-    """To be called when a command starts: where Lightning started this process, it ends with the
-    one that the user started.
+    """Have a process that Lightning started end with the one that the user started.
+
+    Every command calls it first.
     """
     first = os.environ.pop(FIRST, None)
     if first:

@@ -1,10 +1,8 @@
 """YAML as people write it: lists, entries, numbers and words.
 
-What else the language can do is refused before anything is built of it.
-
-A tag can name a type of Python, an alias within an alias makes gigabytes out of a line, brackets
-within brackets exhaust the stack, and of a key that is there twice the first is lost without a
-word.
+Everything else that the language can do is refused before anything is built of it: a tag can name a
+type of Python, aliases within aliases make gigabytes out of a line, brackets within brackets
+exhaust the stack, and of a key that is there twice the first is lost without a word.
 """
 
 import re
@@ -37,15 +35,13 @@ PlainLoader.yaml_implicit_resolvers = {
 
 
 class NotPlain(yaml.YAMLError):
-    """What was found in a YAML that goes beyond plain lists, entries, numbers and words; a clause
-    of a sentence.
-    """
+    """What a YAML holds beyond plain lists, entries, numbers and words; a clause of a sentence."""
 
 
 def check_plain(text: str) -> None:
-    """Nothing for plain YAML, and an error for anything else.
+    """Raises `NotPlain` for anything but plain YAML.
 
-    It reads one event after the other, so nothing that it refuses can hurt it.
+    It reads one event after the other, so that nothing it refuses can hurt it.
 
     >>> check_plain("rates: &all [0.1, 0.2]\\nagain: *all")
     >>> check_plain("seed: 0\\nseed: 1")
@@ -106,8 +102,9 @@ class _Part:
 
 
 def load_plain(text: str) -> Any:
-    """What plain YAML says; a `yaml.YAMLError`, or a ValueError for a number that is none, where it
-    is not that.
+    """What plain YAML says.
+
+    Raises a `yaml.YAMLError` for anything else, or a ValueError for a number that is none.
 
     >>> load_plain("a: [1, 2.5, word]")
     {'a': [1, 2.5, 'word']}

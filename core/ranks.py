@@ -1,6 +1,4 @@
-"""Sums and collections over the processes of a DDP run; in a process of its own they change
-nothing.
-"""
+"""Sums and collections over the processes of a DDP run; a single process gets back what it gave."""
 
 from typing import TypeVar
 
@@ -47,8 +45,9 @@ def gather_over_ranks(tensor: Tensor) -> Tensor:
 
 
 def from_first_rank(value: T) -> T:
-    """The first rank's value on every rank: what only one of them can be sure to find, such as a
-    file on its own disk.
+    """The first rank's value on every rank.
+
+    It is for what only one of them can be sure to find, such as a file on its own disk.
 
     >>> from_first_rank("found")
     'found'

@@ -1,7 +1,7 @@
 """JSON of runs, which somebody may have cut short, altered, or made to deceive.
 
-JSON has neither NaN nor infinity. Where a number is not defined a file says null, and whoever reads
-it finds NaN; earlier versions wrote NaN.
+JSON has neither NaN nor infinity. Where a number is not defined a file says null, which is read as
+NaN; earlier versions wrote NaN.
 """
 
 import json
@@ -16,16 +16,13 @@ MOST_BYTES = 100_000_000
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file says; None where it is absent, cut short, no file, or no JSON that could be
-    written again.
-    """
+    """What a JSON file says; None where it is absent, cut short, or no JSON that can be written."""
     try:
         text = read_bounded(path, MOST_BYTES)
         content = json.loads(text)
         if "\\u" in text:
-            json.dumps(
-                content, ensure_ascii=False
-            ).encode()  # half a character is no text that any file can hold
+            # half a character is no text that any file can hold
+            json.dumps(content, ensure_ascii=False).encode()
         return content
     except (OSError, ValueError, RecursionError):
         return None
@@ -41,7 +38,7 @@ def is_number(value: Any) -> bool:
 
 
 def without_nan(content: Any) -> Any:
-    """What a file says of a number that is not defined.
+    """The same content as a file holds it: null for a number that is not defined.
 
     >>> without_nan({"kl": [0.5, float("nan")]})
     {'kl': [0.5, None]}
@@ -54,5 +51,5 @@ def without_nan(content: Any) -> Any:
 
 
 def with_nan(numbers: dict[str, float | None]) -> dict[str, float]:
-    """The numbers that a file says."""
+    """The numbers of a file: NaN for null."""
     return {name: math.nan if value is None else value for name, value in numbers.items()}
