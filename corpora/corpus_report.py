@@ -50,13 +50,8 @@ def describe(
     for one, end in zip(result, ends, strict=True):
         mine = slice(end - len(one.source), end)
         exact = removed["exact"][mine] & ~one.kept
-        regions = dict(
-            zip(
-                (*REGIONS, "none"),
-                np.bincount(one.region[one.kept], minlength=4).tolist(),
-                strict=True,
-            )
-        )
+        sizes = np.bincount(one.region[one.kept], minlength=4).tolist()
+        regions = dict(zip((*REGIONS, "none"), sizes, strict=True))
         counts = {
             "images": len(one.source),
             "exact_duplicates": int(exact.sum()),

@@ -56,19 +56,16 @@ class Regions:
 
 
 def watched_map(images: np.ndarray, labels: np.ndarray, epochs: int, seed: int) -> DataMap:
-    """The map of items over the epochs of a network with one hidden layer that learns their
-    distributions [N, K].
+    """The map of items over the epochs of a small network that learns their distributions [N, K].
+
+    The network has one hidden layer.
     """
-    annotator_probs, digits, record = (
-        torch.from_numpy(labels),
-        torch.from_numpy(labels.argmax(1)),
-        [],
-    )
+    annotator_probs, digits = torch.from_numpy(labels), torch.from_numpy(labels.argmax(1))
+    record = []
 
     def watch(network: Network) -> None:
-        record.append(
-            item_values(predicted(network, images), annotator_probs, digits).float().numpy()
-        )
+        values = item_values(predicted(network, images), annotator_probs, digits)
+        record.append(values.float().numpy())
 
     trained(SimpleFFN, images, labels, epochs, seed, watch)
     return data_map([np.stack(record)])

@@ -60,16 +60,16 @@ def write_corpus(path: Path, corpus: DigitCorpus) -> None:
 
 
 def read_corpus(path: Path) -> DigitCorpus:
+    """What `write_corpus` wrote; raises an `InputError` for a file of another form."""
     table = read_table(path, COLUMNS)
+    labels = label_table(table["original_labels"], f"{path}, column original_labels,")
     words = {
         name: np.array(table[name], dtype=object).astype(str)
         for name in ("image", "source", "difficulty")
     }
     return DigitCorpus(
         images=pixels(table["images"], path),
-        labels=label_table(table["original_labels"], f"{path}, column original_labels,").probs[
-            :, :10
-        ],
+        labels=labels.probs[:, :10],
         split=split_words(table["split"], path),
         indices=np.array(table["indices"]),
         **words,

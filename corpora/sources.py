@@ -82,12 +82,8 @@ def mnist_source(root: str) -> Source:
         np.concatenate([getattr(result, field) for result in parts.values()])
         for field in ("images", "digits")
     )
-    return Source(
-        "mnist",
-        images,
-        np.eye(DIGITS)[digits],
-        np.repeat(list(parts), [len(result.digits) for result in parts.values()]),
-    )
+    part = np.repeat(list(parts), [len(result.digits) for result in parts.values()])
+    return Source("mnist", images, np.eye(DIGITS)[digits], part)
 
 
 def ambiguous_source(root: str) -> Source:
@@ -97,74 +93,49 @@ def ambiguous_source(root: str) -> Source:
     """
     images, labels = (_tensor(fetch(root, file)) for file in AMBIGUOUS)
     where = [Path(root) / file.path for file in AMBIGUOUS]
-    if (
-        images.shape[1:] != (1, SIDE, SIDE)
-        or not images.dtype.is_floating_point
-        or len(images) == 0
-    ):
+    fractions = images.dtype.is_floating_point
+    if images.shape[1:] != (1, SIDE, SIDE) or not fractions or len(images) == 0:
         raise InputError(
             f"{where[0]} holds {images.dtype} {list(images.shape)}; it must hold grey images as "
             "fractions, [N, 1, 28, 28]."
         )
-    if (
-        labels.ndim != 2
-        or len(labels) != len(images)
-        or labels.shape[1] == 0
-        or labels.dtype.is_floating_point
-    ):
+    some_each = labels.ndim == 2 and len(labels) == len(images) and labels.shape[1] > 0
+    if not some_each or labels.dtype.is_floating_point:
         raise InputError(
             f"{where[1]} holds {labels.dtype} {list(labels.shape)}; it must hold whole labels of "
             f"each of {len(images)} images."
         )
     flat, drawn = images.flatten(1).double().numpy(), labels.numpy()
-    refuse(
-        np.flatnonzero(~((flat >= 0) & (flat <= 1)).all(1)),
-        where[0],
-        "grey values outside 0 to 1",
-        "it must be published without noise",
-    )
-    refuse(
-        np.flatnonzero(~np.isin(drawn, np.arange(DIGITS)).all(1)),
-        where[1],
-        "labels that are no digit",
-        "they must be from 0 to 9",
-    )
+    noisy = np.flatnonzero(~((flat >= 0) & (flat <= 1)).all(1))
+    refuse(noisy, where[0], "grey values outside 0 to 1", "it must be published without noise")
+    other = np.flatnonzero(~np.isin(drawn, np.arange(DIGITS)).all(1))
+    refuse(other, where[1], "labels that are no digit", "they must be from 0 to 9")
     shares = (drawn[:, :, None] == np.arange(DIGITS)).mean(1)
     part = np.where(np.arange(len(flat)) < AMBIGUOUS_TRAIN, "train", "test")
-    return Source(
-        "mukhoti", np.rint(flat * 255).astype(np.uint8).reshape(-1, SIDE, SIDE), shares, part
-    )
+    grey = np.rint(flat * 255).astype(np.uint8).reshape(-1, SIDE, SIDE)
+    return Source("mukhoti", grey, shares, part)
 
 
 def ardis_source(root: str) -> Source:
-    """ARDIS's dataset IV (Kusetogullari et al. 2020): rows of 784 grey values and of ten numbers,
-    one of them 1, separated by blanks.
+    """ARDIS's dataset IV (Kusetogullari et al. 2020).
+
+    Its files hold rows of 784 grey values, and of ten numbers one of which is 1, between blanks.
     """
     images, labels, parts = [], [], []
     for part, (pixels, digits) in ARDIS.items():
-        grey, shown = (
-            _numbers(Path(root) / pixels, SIDE * SIDE),
-            _numbers(Path(root) / digits, DIGITS),
-        )
+        grey = _numbers(Path(root) / pixels, SIDE * SIDE)
+        shown = _numbers(Path(root) / digits, DIGITS)
         if len(grey) != len(shown):
             raise InputError(
                 f"{Path(root) / pixels} has {len(grey)} rows, but {Path(root) / digits} has "
                 f"{len(shown)}; they must be the same items."
             )
         other = np.flatnonzero(~np.isin(grey, np.arange(256)).all(1))
-        refuse(
-            other,
-            Path(root) / pixels,
-            "other values than grey ones",
-            "they must be whole numbers from 0 to 255",
-        )
+        allowed = "they must be whole numbers from 0 to 255"
+        refuse(other, Path(root) / pixels, "other values than grey ones", allowed)
         other = np.flatnonzero((np.sort(shown, axis=1) != np.eye(DIGITS)[-1]).any(1))
-        refuse(
-            other,
-            Path(root) / digits,
-            "labels that are no single digit",
-            "one of the ten numbers must be 1 and the others 0",
-        )
+        allowed = "one of the ten numbers must be 1 and the others 0"
+        refuse(other, Path(root) / digits, "labels that are no single digit", allowed)
         images.append(grey.astype(np.uint8).reshape(-1, SIDE, SIDE))
         labels.append(shown)
         parts += [part] * len(grey)

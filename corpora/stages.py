@@ -62,9 +62,8 @@ def _read(path: Path, key: str, shapes: Shapes) -> Arrays | None:
 
 def _fits(values: Arrays, shapes: Shapes) -> bool:
     """
-    >>> wanted = {"share": (2, None)}
-    >>> [_fits({"share": array}, wanted) for array in (np.ones((2, 9)), np.ones(2),
-    ...     np.ones((3, 9)), np.full((2, 9), np.nan))]
+    >>> arrays = np.ones((2, 9)), np.ones(2), np.ones((3, 9)), np.full((2, 9), np.nan)
+    >>> [_fits({"share": array}, {"share": (2, None)}) for array in arrays]
     [True, False, False, False]
     """
     return values.keys() == shapes.keys() and all(
@@ -82,7 +81,6 @@ def _is_like(array: np.ndarray, shape: tuple[int | None, ...]) -> bool:
 def _digest(values: Arrays) -> str:
     digest = hashlib.sha256()
     for name, array in sorted(values.items()):
-        digest.update(
-            f"{name} {array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes()
-        )
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

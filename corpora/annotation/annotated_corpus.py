@@ -74,12 +74,8 @@ def annotate(
 def _rows_of(judgements: Judgements, names: list[str], raw: Path, items: Path) -> np.ndarray:
     """Where each judged image is among the items, which may hold images that nobody judged."""
     ids, first = np.unique(np.array(names), return_index=True)
-    refuse(
-        np.setdiff1d(np.arange(len(names)), first),
-        items,
-        "an image id that was there before",
-        "every image needs its own",
-    )
+    again = np.setdiff1d(np.arange(len(names)), first)
+    refuse(again, items, "an image id that was there before", "every image needs its own")
     place = np.searchsorted(ids, judgements.images).clip(max=len(ids) - 1)
     absent = judgements.images[ids[place] != judgements.images]
     if len(absent):

@@ -42,18 +42,17 @@ class YesNoUnsureCrowd:
         belief = self._belief(evidence, seed)
         votes = self._answers(belief).astype(np.int64)
         likeliest = belief.argmax(2)[..., None]
-        np.put_along_axis(
-            votes, likeliest, np.maximum(np.take_along_axis(votes, likeliest, 2), 1), 2
-        )
+        at_least_one = np.maximum(np.take_along_axis(votes, likeliest, 2), 1)
+        np.put_along_axis(votes, likeliest, at_least_one, 2)
         return votes.sum(1)
 
     def answers(self, evidence: np.ndarray, seed: int) -> np.ndarray:
         """What each annotator says to each class, [N, annotators, K]: 0 no, 1 unsure, 2 yes.
 
-        Here who rejects every class just says no to all.
+        An annotator who rejects every class says no to all of them here.
 
-        >>> YesNoUnsureCrowd(annotators=1, noise=0).answers(np.log([[0.6, 0.3, 0.1]]),
-        ...     seed=0).tolist()
+        >>> crowd = YesNoUnsureCrowd(annotators=1, noise=0)
+        >>> crowd.answers(np.log([[0.6, 0.3, 0.1]]), seed=0).tolist()
         [[[2, 1, 0]]]
         """
         return self._answers(self._belief(evidence, seed))

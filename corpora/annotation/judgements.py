@@ -87,8 +87,8 @@ def judgements_from_rows(table: Mapping[str, Sequence[Any]], source: Path) -> Ju
 
     The order of the rows does not matter.
 
-    >>> rows = {"annotator": ["ann"] * 10, "image": [7] * 10, "label": range(10),
-    ...     "answer": ["yes"] + ["no"] * 9}
+    >>> rows = {"annotator": ["ann"] * 10, "image": [7] * 10, "label": range(10)}
+    >>> rows["answer"] = ["yes"] + ["no"] * 9
     >>> judgements_from_rows(rows, Path("raw.csv")).answers.tolist()
     [[2, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
     """
@@ -99,23 +99,15 @@ def judgements_from_rows(table: Mapping[str, Sequence[Any]], source: Path) -> Ju
         )
     words = {column: _words(table[column]) for column in (*COLUMNS, *OPTIONAL) if column in table}
     for column in ("annotator", "image"):
-        refuse(
-            np.flatnonzero(_codes(words[column], ABSENT, 0) < 0),
-            source,
-            f"no {column}",
-            "every judgement needs one",
-        )
+        empty = np.flatnonzero(_codes(words[column], ABSENT, 0) < 0)
+        refuse(empty, source, f"no {column}", "every judgement needs one")
     answer = _codes(words["answer"], ANSWERS, -1)
     unknown = np.flatnonzero(answer < 0)
-    message = f"the answer '{table['answer'][unknown[0]]}'" if len(unknown) else ""
-    refuse(unknown, source, message, "every answer must be yes, no or unsure")
+    fault = f"the answer '{table['answer'][unknown[0]]}'" if len(unknown) else ""
+    refuse(unknown, source, fault, "every answer must be yes, no or unsure")
     label = _codes(words["label"], LABELS, -1)
-    refuse(
-        np.flatnonzero(label < 0),
-        source,
-        "another label than a digit",
-        "every label must be one of 0 to 9",
-    )
+    fault, allowed = "another label than a digit", "every label must be one of 0 to 9"
+    refuse(np.flatnonzero(label < 0), source, fault, allowed)
     (annotators, annotator), (images, image) = words["annotator"], words["image"]
     annotations, whose = np.unique(annotator * len(images) + image, return_inverse=True)
     annotator, image = np.divmod(annotations, len(images))
@@ -131,19 +123,14 @@ def judgements_from_rows(table: Mapping[str, Sequence[Any]], source: Path) -> Ju
             "whoever judges an image must answer to all ten classes."
         )
     millis = _once(_times(words, source), whose, len(annotations), source, "milliseconds")
-    checks = (
-        _codes(words["check"], LABELS | ABSENT, -2) if "check" in words else np.full(len(label), -1)
-    )
-    refuse(
-        np.flatnonzero(checks < -1),
-        source,
-        "another check than a digit",
-        "it must be the digit shown, or empty for ordinary images",
-    )
+    millis = np.where(millis < 0, np.nan, millis)
+    checks = np.full(len(label), -1)
+    if "check" in words:
+        checks = _codes(words["check"], LABELS | ABSENT, -2)
+    allowed = "it must be the digit shown, or empty for ordinary images"
+    refuse(np.flatnonzero(checks < -1), source, "another check than a digit", allowed)
     check = _once(checks, whose, len(annotations), source, "check")
-    return Judgements(
-        images, annotators, image, annotator, answers, np.where(millis < 0, np.nan, millis), check
-    )
+    return Judgements(images, annotators, image, annotator, answers, millis, check)
 
 
 # the different words of a column, and which of them each row has
@@ -151,9 +138,8 @@ Words = tuple[np.ndarray, np.ndarray]
 
 
 def _words(values: Sequence[Any]) -> Words:
-    words, which = np.unique(
-        np.array([str(value).strip() for value in values]), return_inverse=True
-    )
+    stripped = np.array([str(value).strip() for value in values])
+    words, which = np.unique(stripped, return_inverse=True)
     return words, which
 
 
@@ -167,15 +153,10 @@ def _times(words: dict[str, Words], source: Path) -> np.ndarray:
     if "milliseconds" not in words:
         return np.full(len(words["answer"][1]), -1.0)
     different, which = words["milliseconds"]
-    values = np.array([-1.0 if word.lower() in ABSENT else _positive(word) for word in different])[
-        which
-    ]
-    refuse(
-        np.flatnonzero(np.isnan(values)),
-        source,
-        "milliseconds that are no time",
-        "they must be numbers above 0, or empty",
-    )
+    times = [-1.0 if word.lower() in ABSENT else _positive(word) for word in different]
+    values = np.array(times)[which]
+    fault, allowed = "milliseconds that are no time", "they must be numbers above 0, or empty"
+    refuse(np.flatnonzero(np.isnan(values)), source, fault, allowed)
     return values
 
 
@@ -191,19 +172,11 @@ def _refuse_repeats(cell: np.ndarray, answer: np.ndarray, source: Path) -> None:
     """A cell is a class of an image in the eyes of one annotator, who has one answer to it."""
     _, first, which = np.unique(cell, return_index=True, return_inverse=True)
     contradictory = np.flatnonzero(answer != answer[first][which])
-    refuse(
-        contradictory,
-        source,
-        "an answer that contradicts an earlier one of the same annotator",
-        "each class of an image is judged once",
-    )
+    allowed = "each class of an image is judged once"
+    fault = "an answer that contradicts an earlier one of the same annotator"
+    refuse(contradictory, source, fault, allowed)
     again = np.setdiff1d(np.arange(len(cell)), first)
-    refuse(
-        again,
-        source,
-        "an answer of the same annotator that was there before",
-        "each class of an image is judged once",
-    )
+    refuse(again, source, "an answer of the same annotator that was there before", allowed)
 
 
 def _once(
@@ -213,10 +186,6 @@ def _once(
     result = np.empty(annotations, values.dtype)
     result[whose] = values
     different = np.flatnonzero(values != result[whose])
-    refuse(
-        different,
-        source,
-        f"{column} that differ from those of another row of the annotation",
-        "all ten rows of one must say the same",
-    )
+    fault = f"{column} that differ from those of another row of the annotation"
+    refuse(different, source, fault, "all ten rows of one must say the same")
     return result

@@ -55,12 +55,8 @@ class SoftDigitsTable:
     def take(self, rows: np.ndarray) -> "SoftDigitsTable":
         """These rows alone."""
         labels = {name: votes.take(rows) for name, votes in self.labels.items()}
-        known = (
-            self.human_uncert_mean[rows],
-            self.pct_ann_unsure[rows],
-            self.split[rows],
-            self.source[rows],
-        )
+        columns = (self.human_uncert_mean, self.pct_ann_unsure, self.split, self.source)
+        known = (column[rows] for column in columns)
         return SoftDigitsTable(self.images[rows], labels, *known, self.simulated)
 
 
@@ -153,12 +149,8 @@ def label_table(values: Sequence[Any] | np.ndarray, source: str) -> VoteTable:
     classes = len(CLASS_NAMES)
     if table.ndim == 1:
         bad = np.flatnonzero(~np.isin(table, np.arange(classes)))
-        refuse(
-            bad,
-            Path(source),
-            "labels that are no class",
-            f"they must be whole numbers from 0 to {classes - 1}",
-        )
+        allowed = f"they must be whole numbers from 0 to {classes - 1}"
+        refuse(bad, Path(source), "labels that are no class", allowed)
         table = np.eye(classes)[table.astype(int)]
     if table.ndim != 2 or table.shape[1] not in (DIGITS, classes):
         raise InputError(
@@ -217,12 +209,8 @@ def _shares(values: Sequence[Any], source: Path, column: str) -> np.ndarray:
         raise InputError(
             f"{source} has other values than numbers as {column}; it must be a share, from 0 to 1."
         ) from None
-    refuse(
-        np.flatnonzero(~((table >= 0) & (table <= 1))),
-        source,
-        f"{column} outside 0 to 1",
-        "it must be a share",
-    )
+    outside = np.flatnonzero(~((table >= 0) & (table <= 1)))
+    refuse(outside, source, f"{column} outside 0 to 1", "it must be a share")
     return table
 
 

@@ -16,8 +16,9 @@ MOST = 4 * 2**30  # bytes of a member; no published file comes near
 
 
 def take_from_tar(archive: Path, member: str, path: Path) -> None:
-    """Write a file of a tar archive, compressed or not, to `path`; a member that is a link, a
-    folder or a device is none.
+    """Write a file of a tar archive, compressed or not, to `path`.
+
+    A member that is a link, a folder or a device is refused.
     """
     try:
         with tarfile.open(archive) as tar:

@@ -1,5 +1,6 @@
-"""Columns of words as numbers: every different value once, and for each row which of them it has,
-however many rows there are.
+"""Columns of words as numbers: every different value once, and for each row which of them it has.
+
+There may be any number of rows.
 """
 
 from collections.abc import Sequence
@@ -14,8 +15,9 @@ from datamodules.io.arrow_tables import pc, refuse_rows, stream_columns
 
 
 class Encoded(NamedTuple):
-    """A column of whole numbers or texts; `codes` are places in `values`, which are in no order and
-    all occur.
+    """A column of whole numbers or texts.
+
+    `codes` are places in `values`, which are in no order and all occur.
     """
 
     values: pa.Array
@@ -23,9 +25,7 @@ class Encoded(NamedTuple):
 
 
 def encode_columns(where: Path | str, columns: Sequence[str]) -> dict[str, Encoded]:
-    """Columns of a file of any length, of which never more than some rows are held as anything but
-    numbers.
-    """
+    """Columns of a file of any length; all but some rows are held as numbers alone."""
     growing = {name: _Growing(name, where) for name in columns}
     for batch in stream_columns(where, columns):
         for name, column in growing.items():
@@ -96,17 +96,11 @@ class _Growing:
     def _words(self, values: pa.Array) -> pa.Array:
         """Whole numbers as they are, floats to be looked at first, all else as texts."""
         try:
-            if pa.types.is_integer(values.type):
-                return (
-                    values.cast(pa.int64())
-                    if values.type != pa.uint64()
-                    else values.cast(pa.string())
-                )
-            return (
-                values.cast(pa.float64())
-                if pa.types.is_floating(values.type)
-                else values.cast(pa.string())
-            )
+            if pa.types.is_integer(values.type) and values.type != pa.uint64():
+                return values.cast(pa.int64())
+            if pa.types.is_floating(values.type):
+                return values.cast(pa.float64())
+            return values.cast(pa.string())
         except pa.ArrowException as error:
             raise self._unread(values) from error
 

@@ -1,6 +1,4 @@
-"""Published data files: found where the user keeps them, fetched where they are absent, and always
-checked.
-"""
+"""Published data files: found where the user keeps them, fetched if absent, and always checked."""
 
 import gzip
 import hashlib
@@ -30,31 +28,22 @@ HEADERS = {
 
 
 class AbsentFile(InputError):
-    """A file that is not there and could not be fetched, which whoever can do without it may want
-    to tell from one that is wrong.
-    """
+    """A file that is not there and could not be fetched; some callers can do without it."""
 
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """One file of a dataset: where it lies below the data root, its sha256, and where it can be
-    downloaded.
-    """
+    """One file of a dataset: its path below the data root, its sha256, and where to download it."""
 
     path: str
-    # of a .gz: that of its uncompressed content, because the same content is often compressed anew;
-    # None where it is not known: who reads the file then checks what is in it
+    # Of a .gz: that of its uncompressed content, because the same content is often compressed anew.
+    # None where it is not known: the reader of the file then checks what is in it.
     sha256: str | None
     url: str
-    archive_sha256: str | None = (
-        # of what the url gives, where that is a tar archive that holds the file under the same
-        # path, or a .gz
-        None
-    )
-    member: str | None = (
-        # its path in a zip archive that the url gives; the archive's own sha256 need not be known
-        None
-    )
+    # of what the url gives, where that is a .gz, or a tar archive with the file under the same path
+    archive_sha256: str | None = None
+    # its path in a zip archive that the url gives; the archive's own sha256 need not be known
+    member: str | None = None
 
 
 def find(root: str | os.PathLike, file: PublishedFile) -> Path:
@@ -74,8 +63,9 @@ def find(root: str | os.PathLike, file: PublishedFile) -> Path:
 
 
 def fetch(root: str | os.PathLike, file: PublishedFile) -> Path:
-    """Where the file lies below `root`, after a download where it was absent; a file that lies
-    there already is not looked into.
+    """Where the file lies below `root`; downloaded first where it is absent.
+
+    A file that lies there already is not looked into.
     """
     path = Path(root) / file.path
     if not path.exists():
@@ -99,10 +89,8 @@ def array_header(path: Path) -> tuple[tuple[int, ...], Literal["C", "F"], np.dty
     is not there.
     """
     try:
-        with (
-            open(path, "rb") as stream,
-            warnings.catch_warnings(action="ignore"),
-        ):  # of a header that Python 2 wrote
+        # Python warns of a header that Python 2 wrote
+        with open(path, "rb") as stream, warnings.catch_warnings(action="ignore"):
             shape, by_columns, kind = HEADERS[np.lib.format.read_magic(stream)](stream)
             start = stream.tell()
     # a header is read as an expression of Python, hence the last four; it is short, so the memory
@@ -145,18 +133,18 @@ def sha256(path: Path) -> str:
 
 
 def _download(path: Path, file: PublishedFile) -> None:
-    """Into a folder of ours beside the file's place, so that nothing that lies there is ever
-    replaced. An archive that lies there is used as it is.
+    """Download into a folder of ours beside the file's place, so that nothing there is replaced.
+
+    An archive that lies there is used as it is.
     """
     name = file.url.rsplit("/", 1)[-1].partition("?")[0]
     known = file.archive_sha256 or (None if file.member else file.sha256)
     kept = path.parent / name
     with TemporaryDirectory(dir=path.parent, prefix=".download.", suffix=SUFFIX) as folder:
-        fetched = (
-            kept
-            if kept.is_file() and (known is None or pooch.file_hash(kept) == known)
-            else _fetched(file, known, Path(folder, name), path)
-        )
+        if kept.is_file() and (known is None or pooch.file_hash(kept) == known):
+            fetched = kept
+        else:
+            fetched = _fetched(file, known, Path(folder, name), path)
         if file.member is not None:
             try:
                 take_from_zip(fetched, file.member, path)

@@ -1,5 +1,6 @@
-"""Images from elsewhere, as bytes in a dataset's own shape: published sets by name, and any folder
-of images, idx, .bin or .mat file by its path.
+"""Images from elsewhere, as bytes in a dataset's own shape.
+
+Published sets are given by name; a folder of images, an idx, .bin or .mat file by its path.
 """
 
 from collections.abc import Callable
@@ -48,8 +49,9 @@ IMAGE_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif"
 
 
 def fetch_ood_set(source: str, root: str) -> None:
-    """Make sure that a set is at hand: a published one is downloaded below `root` where it is
-    absent. `AbsentFile` where it is not to be had.
+    """Make sure that a set is at hand; raises `AbsentFile` where it cannot be had.
+
+    A published one is downloaded below `root` where it is absent.
     """
     if source in PUBLISHED:
         fetch(root, PUBLISHED[source])
@@ -78,13 +80,14 @@ def read_ood_set(source: str, root: str, input_shape: tuple[int, ...]) -> Tensor
 
 
 def fit_images(images: Tensor, input_shape: tuple[int, ...]) -> Tensor:
-    """Bring uint8 images [N, 1 or 3, H, W] to another shape: grey is repeated, colours are
-    averaged, other sizes are resized.
+    """Bring uint8 images [N, 1 or 3, H, W] to another shape.
+
+    Grey is repeated, colours are averaged, other sizes are resized.
 
     >>> fit_images(torch.full((5, 1, 28, 28), 7, dtype=torch.uint8), (3, 32, 32)).shape
     torch.Size([5, 3, 32, 32])
-    >>> fit_images(torch.tensor([10, 20, 60], dtype=torch.uint8).reshape(1, 3, 1, 1),
-    ...     (1, 1, 1)).item()
+    >>> pixel = torch.tensor([10, 20, 60], dtype=torch.uint8).reshape(1, 3, 1, 1)
+    >>> fit_images(pixel, (1, 1, 1)).item()
     30
     """
     if images.shape[1] == 3 and input_shape[0] == 1:
@@ -95,14 +98,12 @@ def fit_images(images: Tensor, input_shape: tuple[int, ...]) -> Tensor:
 
 
 def read_folder(folder: Path, input_shape: tuple[int, ...]) -> Tensor:
-    """All images in a folder and the folders in it, in the order of their paths; they may differ in
-    size.
+    """All images in a folder and the folders in it, in the order of their paths.
+
+    They may differ in size.
     """
-    paths = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in IMAGE_ENDINGS and path.is_file()
-    )
+    named = (path for path in folder.rglob("*") if path.suffix.lower() in IMAGE_ENDINGS)
+    paths = sorted(path for path in named if path.is_file())
     if not paths:
         raise InputError(
             f"{folder} holds no images; their names must end in one of {', '.join(IMAGE_ENDINGS)}."
@@ -144,19 +145,14 @@ def read_svhn(path: Path) -> Tensor:
         listed = [(shape, kind) for name, shape, kind in whosmat(path) if name == "X"]
         bytes_only = [len(shape) == 4 and kind == "uint8" for shape, kind in listed] == [True]
         images = loadmat(path, variable_names=["X"]).get("X") if bytes_only else None
-    except (
-        Exception
-    ) as error:  # scipy raises many types for files that are cut short or of another version
+    except Exception as error:  # of many types: scipy has no single one for files it cannot read
         raise InputError(
             f"{path} cannot be read as a Matlab file (version 7.2 or older); it was cut short or "
             "is something else."
         ) from error
-    if (
-        not isinstance(images, np.ndarray)
-        or images.dtype != np.uint8
-        or images.ndim != 4
-        or images.shape[2] != 3
-    ):
+    if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
+        images = np.empty(0)
+    if images.ndim != 4 or images.shape[2] != 3:
         raise InputError(
             f"{path} is not in SVHN's layout; it must hold X, bytes of shape height x width x 3 x "
             "N."

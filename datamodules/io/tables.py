@@ -22,11 +22,11 @@ Table = dict[str, list[Any]]
 
 
 def read_table(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> Table:
-    """These columns of a .jsonl, .csv or .parquet file, row by row; in CSV all values are text,
-    also where they look like numbers or say "NA".
+    """These columns of a .jsonl, .csv or .parquet file, row by row.
 
-    Of the `optional` columns there are those that the file has. A folder stands for all .parquet
-    files in it, in the order of their paths.
+    In CSV all values are text, also where they look like numbers or say "NA". Of the `optional`
+    columns there are those that the file has. A folder stands for all .parquet files in it, in the
+    order of their paths.
     """
     if path.is_dir():
         parts = [read_table(part, columns, optional) for part in sorted(path.rglob("*.parquet"))]
@@ -37,9 +37,8 @@ def read_table(path: Path, columns: Sequence[str], optional: Sequence[str] = ())
             for column in parts[0]
             if all(column in part for part in parts)
         }
-    kind, read = {".csv": ("CSV", _csv), ".jsonl": ("JSON lines", _json_lines)}.get(
-        path.suffix, ("parquet", _parquet)
-    )
+    readers = {".csv": ("CSV", _csv), ".jsonl": ("JSON lines", _json_lines)}
+    kind, read = readers.get(path.suffix, ("parquet", _parquet))
     try:
         table = read(path, (*columns, *optional))
     except FileNotFoundError as error:
@@ -76,12 +75,8 @@ def _csv(path: Path, wanted: Sequence[str]) -> Table:
             f"{path} has two columns {twice[0]}; every column needs a name of its own."
         )
     ragged = [place for place, row in enumerate(rows) if len(row) != len(names)]
-    refuse(
-        ragged,
-        path,
-        f"more or fewer than {len(names)} values",
-        "every row must have one for each name in the first line",
-    )
+    fault = f"more or fewer than {len(names)} values"
+    refuse(ragged, path, fault, "every row must have one for each name in the first line")
     return {name: [row[names.index(name)] for row in rows] for name in wanted if name in names}
 
 
@@ -89,12 +84,8 @@ def _json_lines(path: Path, wanted: Sequence[str]) -> Table:
     with open(path, encoding="utf-8-sig") as stream:
         rows = [json.loads(line) for line in stream if line.strip()]
     _check_rows(rows)
-    refuse(
-        [place for place, row in enumerate(rows) if not isinstance(row, dict)],
-        path,
-        "no names",
-        'every row must be as {"name": value}',
-    )
+    other = [place for place, row in enumerate(rows) if not isinstance(row, dict)]
+    refuse(other, path, "no names", 'every row must be as {"name": value}')
     there = set().union(*rows)
     return {name: [row.get(name) for row in rows] for name in wanted if name in there}
 
@@ -109,9 +100,7 @@ def _parquet(path: Path, wanted: Sequence[str]) -> Table:
 
 
 def refuse_too_many_rows(announced: int, path: Path) -> None:
-    """Nothing, unless a parquet file (or a folder of them) announces more rows than a table may
-    have.
-    """
+    """Raises an `InputError` if parquet files announce more rows than a table may have."""
     if not 0 <= announced <= MOST_ROWS:
         raise InputError(f"{path} announces {announced:,} rows; a table may have {MOST_ROWS:,}.")
 
@@ -128,9 +117,7 @@ def read_hub_table(name: str, columns: Sequence[str], optional: Sequence[str] = 
 
     try:
         result = datasets.load_dataset(name)
-    except (
-        Exception
-    ) as error:  # the hub and the network raise many types; all mean the same to the user
+    except Exception as error:  # of many types, which all mean the same to the user
         raise InputError(
             f"{name} could not be loaded from the hub ({type(error).__name__}); give the id of a "
             "dataset, or a file."
@@ -138,9 +125,8 @@ def read_hub_table(name: str, columns: Sequence[str], optional: Sequence[str] = 
     parts = list(result.values()) if isinstance(result, dict) else [result]
     table: Any = datasets.concatenate_datasets(parts).with_format("arrow")  # pyright: ignore[reportArgumentType]
     _check_columns(table.column_names, name, columns)
-    return table.select_columns(
-        [column for column in (*columns, *optional) if column in table.column_names]
-    )[:].to_pydict()
+    there = [column for column in (*columns, *optional) if column in table.column_names]
+    return table.select_columns(there)[:].to_pydict()
 
 
 def _check_rows(rows: Sequence[Any]) -> None:
@@ -155,8 +141,7 @@ def _check_columns(there: Any, source: str, columns: Sequence[str]) -> None:
 
 
 def refuse(rows: Sequence[int] | np.ndarray, path: Path, fault: str, allowed: str) -> None:
-    """Nothing, unless there are rows at fault: then an error that names the first of them, counted
-    from 0.
+    """Raises an `InputError` if there are rows at fault; it names the first, counted from 0.
 
     >>> refuse([3, 5], Path("raw_data.csv"), "no text", "every item needs one")
     Traceback (most recent call last):
@@ -168,8 +153,9 @@ def refuse(rows: Sequence[int] | np.ndarray, path: Path, fault: str, allowed: st
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without the library's progress bars, which flash by, and its log of errors, which are raised
-    anyway.
+    """Silence the library's progress bars, which flash by, and its log of errors.
+
+    Errors are raised all the same.
     """
     import datasets
     from datasets.utils import are_progress_bars_disabled
