@@ -14,7 +14,7 @@ from core.platforms import refuse_other_systems
 from experiment.processes.end_together import end_interrupted, tell_and_end
 
 if TYPE_CHECKING:
-    from experiment.single_run import PluralityCLI
+    from experiment.plurality_cli import PluralityCLI
 
 
 def main(args: list[str] | None = None) -> "PluralityCLI | None":
@@ -51,7 +51,7 @@ def _run(words: list[str]) -> "PluralityCLI | None":
 
         _quiet()
         return describe_command(words[1:])
-    from experiment.single_run import run_command
+    from experiment.plurality_cli import run_command
 
     _quiet()
     return run_command(words)

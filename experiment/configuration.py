@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from core.atomic_io import write_atomically
-from experiment.single_run import PluralityCLI, make_cli
+from experiment.plurality_cli import PluralityCLI, make_cli
 
 REMOVED: Any = object()  # null may be a value
 

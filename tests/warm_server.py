@@ -24,7 +24,7 @@ import numpy as np
 import sklearn.datasets  # noqa: F401  # which is imported late, and so would be by every child
 import torch.utils.tensorboard
 
-import experiment.single_run  # noqa: F401
+import experiment.plurality_cli  # noqa: F401
 import studies.commands
 import studies.launch.job_server
 import studies.launch.pack_job

@@ -89,7 +89,7 @@ def run_alone(run: Run, folder: Path, steps: list[str], devices: int) -> dict[st
     if not steps:
         return {}
     from experiment.configuration import write_config
-    from experiment.single_run import run_command
+    from experiment.plurality_cli import run_command
 
     options = [
         "--config",

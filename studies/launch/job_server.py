@@ -129,7 +129,7 @@ if __name__ == "__main__":
     die_with_parent(int(sys.argv[1]))
     # Ctrl-C reaches all processes of a terminal; the launcher says so, and ends this one
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    import experiment.single_run  # noqa: F401
+    import experiment.plurality_cli  # noqa: F401
     import studies.launch.pack_job  # noqa: F401
 
     serve(answers)
