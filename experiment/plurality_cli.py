@@ -1,92 +1,46 @@
-"""One run: LightningCLI with data linked to model, and a directory, checkpoints and callbacks that
-follow from the config.
+"""The command line of one run: LightningCLI, with a folder, checkpoints and callbacks that follow
+from the config.
 """
 
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Union
 
 from lightning import Trainer
-from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.utilities.exceptions import SIGTERMException
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
 
-from callbacks import History, PredictionTable, Results, UncertaintyFigures
-from callbacks.interruptions import TimeLimit
-from callbacks.records.known_data import KnownData, know_data
+from callbacks.records.known_data import know_data
 from callbacks.records.training_record import TrainingRecord, write_training
-from callbacks.results import read_results, read_training
-from core.atomic_io import naming, remove_partial_files
-from core.errors import InputError, OptionError, parse_error
+from callbacks.results import read_results
+from core.atomic_io import naming
+from core.errors import InputError
 from core.file_names import check_folder, check_run_name
 from core.folder_lock import folder_lock, is_writable, remove_if_empty
 from core.interruption import Interrupted, is_first_process
-from datamodules import Delivery, VoteDataModule
-from datamodules.embedders import Embedder
+from datamodules import VoteDataModule
 from datamodules.vote_datamodule import check_name
 from experiment.checkpoints import CheckpointFiles
-from experiment.config_files import check_config, check_value
 from experiment.identity import all_options, run_folder, run_name
+from experiment.option_parser import Parser
 from experiment.processes.ddp_launcher import wait_for_processes, watch_processes
 from experiment.processes.own_signals import keep_own_signals
-from experiment.run_checkpoints import (
-    best_checkpoint,
-    check_checkpoint,
-    checkpoint_to_continue,
-    is_whole,
-    run_files,
-)
-from experiment.steps_left import probes_of
+from experiment.run_callbacks import run_callbacks
+from experiment.run_checkpoints import best_checkpoint, check_checkpoint
+from experiment.run_state import finished_training, where_to_continue, why_unfinished
 from experiment.training_end import (
     how_it_ended,
     interrupted,
     is_best,
     refuse_clocks,
     several_processes,
-    unfinished_in_words,
     why_preview,
 )
 from lightning_modules import AnnotatorClassifier
-from lightning_modules.networks import Network
-
-# Options whose value is the name of a class
-CHOICES = {
-    "data": VoteDataModule,
-    "delivery": Delivery,
-    "base": Delivery,
-    "embedder": Embedder,
-    "network": Network,
-    "optimizer": Optimizer,
-    "scheduler": LRScheduler,
-}
-
 
 # What a command does with a run, for whoever has to wait for it
 DOING = {"fit": "trains this run", "test": "tests this run", "predict": "predicts with this run"}
-
-
-class Parser(LightningArgumentParser):
-    """Reports a wrong option as one sentence instead of a page of usage."""
-
-    def error(self, message, ex=None):
-        raise OptionError(parse_error(message, CHOICES)) from ex
-
-    def parse_args(self, args=None, *more, **kwargs):
-        for word in sys.argv[1:] if args is None else args:
-            check_value(str(word).rpartition("=")[2])
-        return super().parse_args(args, *more, **kwargs)
-
-    def parse_path(self, path, *args, **kwargs):
-        """A file of --config, which must be plain YAML before anything else looks at it."""
-        check_config(Path(path))
-        try:
-            return super().parse_path(path, *args, **kwargs)
-        except OptionError as error:
-            raise OptionError(f"{path}: {error}") from error
 
 
 class PluralityCLI(LightningCLI):
@@ -104,6 +58,7 @@ class PluralityCLI(LightningCLI):
             super()._run_subcommand(subcommand)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Link what the data and the model share, and add --preview."""
         parser.link_arguments("data.num_classes", "model.num_classes", apply_on="instantiate")
         parser.link_arguments("data.input_shape", "model.input_shape", apply_on="instantiate")
         parser.link_arguments("seed_everything", "data.init_args.seed")
@@ -130,11 +85,10 @@ class PluralityCLI(LightningCLI):
         super()._set_seed()
 
     def _parse_ckpt_path(self) -> None:
-        """Leave the model to the config: LightningCLI would silently replace it by what a
-        checkpoint says.
-        """
+        """Leave the model to the config; LightningCLI would silently take a checkpoint's."""
 
     def before_instantiate_classes(self) -> None:
+        """Find the run's folder, how far it came, and the checkpoint that this command takes."""
         config = self.config[str(self.subcommand)]
         runs, name = Path(config.trainer.default_root_dir or "runs"), run_name(config.as_dict())
         check_name((config.data.get("init_args") or {}).get("name"))
@@ -147,14 +101,13 @@ class PluralityCLI(LightningCLI):
         wanted, config.preview = config.preview, False
         refuse_clocks(config.trainer.callbacks)
         self._hold()
-        self.training = self._finished_training()
+        self.training = finished_training(self.run_dir)
         self.preview = why_preview(config, self.ckpt_path, self.run_dir, str(self.subcommand))
         if self.subcommand == "fit":
-            self.ckpt_path = (
-                None
-                if self.preview or self.training
-                else self._checkpoint_to_continue(config.trainer.max_steps)
-            )
+            named, self.ckpt_path = self.ckpt_path, None
+            if not self.preview and not self.training:
+                max_steps = config.trainer.max_steps
+                self.ckpt_path = where_to_continue(self.run_dir, named, max_steps)
             return
         if self.ckpt_path is None or is_best(self.ckpt_path, self.run_dir):
             self._refuse_unfinished(wanted)
@@ -169,63 +122,20 @@ class PluralityCLI(LightningCLI):
         The first process holds it for all that train it together; a run that cannot be written
         needs no holding.
         """
-        if (
-            is_first_process()
-            and self.subcommand in DOING
-            and (self.subcommand == "fit" or is_writable(self.run_dir))
-        ):
-            self._held.enter_context(
-                folder_lock(self.run_dir, DOING[str(self.subcommand)], wait=not several_processes())
-            )
+        if not is_first_process() or self.subcommand not in DOING:
+            return
+        if self.subcommand == "fit" or is_writable(self.run_dir):
+            doing, wait = DOING[str(self.subcommand)], not several_processes()
+            self._held.enter_context(folder_lock(self.run_dir, doing, wait=wait))
             # a command that was refused leaves nothing behind
             self._held.callback(remove_if_empty, self.run_dir)
 
-    def _finished_training(self) -> TrainingRecord | None:
-        """How the training ended, unless what it came to is gone."""
-        record = read_training(self.run_dir)
-        return (
-            record
-            if record and (record.diverged or is_whole(best_checkpoint(self.run_dir)))
-            else None
-        )
-
-    def _checkpoint_to_continue(self, max_steps: int) -> str | Path | None:
-        if self.ckpt_path is not None:
-            check_checkpoint(Path(self.ckpt_path), to_continue=True, max_steps=max_steps)
-            if (
-                Path(self.ckpt_path).resolve().parent
-                != best_checkpoint(self.run_dir).resolve().parent
-            ):
-                raise InputError(
-                    f"{self.ckpt_path} is of another run, whose epochs would count as those of "
-                    f"{self.run_dir.name}; leave --ckpt_path out: fit continues by itself."
-                )
-            return self.ckpt_path
-        if is_first_process():
-            remove_partial_files(*run_files(self.run_dir))
-            for stale in (
-                "training.json",
-                "results.json",
-                "predictions.parquet",
-            ):  # of a model that is no longer there
-                (self.run_dir / stale).unlink(missing_ok=True)
-        for signalled in self.run_dir.glob(
-            "hpc_ckpt_*.ckpt"
-        ):  # Lightning's, of mid-epoch, from which a run would not continue exactly
-            signalled.unlink(missing_ok=True)
-        return checkpoint_to_continue(self.run_dir, max_steps)
-
     def _refuse_unfinished(self, wanted: bool) -> None:
-        """Only a finished training has a result; another may be looked at, by an option that says
-        so.
-        """
-        if (self.training is not None and not self.training.diverged) or not best_checkpoint(
-            self.run_dir
-        ).exists():
-            return  # where there is nothing at all, that is what is said
-        how = unfinished_in_words(
-            self.run_dir, self.training, self.config[str(self.subcommand)].trainer.max_epochs
-        )
+        """Only a finished training has a result; --preview looks at another all the same."""
+        planned = self.config[str(self.subcommand)].trainer.max_epochs
+        how = why_unfinished(self.run_dir, self.training, planned)
+        if not how:
+            return
         if not wanted:
             raise InputError(
                 f"{self.run_dir} {how}; to look at it all the same, add --preview true."
@@ -235,42 +145,21 @@ class PluralityCLI(LightningCLI):
     def _prepare_subcommand_kwargs(self, subcommand: str) -> dict[str, Any]:
         kwargs = super()._prepare_subcommand_kwargs(subcommand)
         # a checkpoint is data: nothing in it is ever executed
-        kwargs |= {
-            "ckpt_path": self.ckpt_path,
-            "weights_only": True,
-        }
+        kwargs |= {"ckpt_path": self.ckpt_path, "weights_only": True}
         # `Results` prints the table
         return {**kwargs, "verbose": False} if subcommand == "test" else kwargs
 
     def instantiate_trainer(self, **kwargs) -> Trainer:
+        """A Trainer with the run's own folder, logger, callbacks and way to write checkpoints."""
         if self.subcommand != "fit" or self.preview:
             self.save_config_callback = None
-        config = self.config[str(self.subcommand)]
-        folder = best_checkpoint(self.run_dir).parent
-        checkpoints = {
-            "dirpath": folder,
-            "auto_insert_metric_name": False,
-            "enable_version_counter": False,
-        }
-        probes = probes_of(config.as_dict())
         out = self._preview_folder() if self.preview else None
-        self.trainer_defaults["callbacks"] = [
-            ModelCheckpoint(filename="best", monitor="val/loss", **checkpoints),
-            # whatever the rhythm of validation: only at an epoch's end is there nothing of it that
-            # a checkpoint does not hold
-            ModelCheckpoint(filename="last", save_on_train_epoch_end=True, **checkpoints),
-            *(
-                []
-                if self.preview and self.subcommand == "fit"
-                else [KnownData(all_options(config.as_dict()), self.run_dir)]
-            ),
-            *([TimeLimit(config.trainer.max_time)] if config.trainer.max_time else []),
-            History(),
-            UncertaintyFigures(),
-            PredictionTable(),
-            Results(self.preview, out, probes),
-        ]
-        root = out if out and self.subcommand == "fit" else self.run_dir
+        tries_fit = bool(self.preview) and self.subcommand == "fit"
+        config = self.config[str(self.subcommand)]
+        self.trainer_defaults["callbacks"] = run_callbacks(
+            config, self.run_dir, self.preview, out, keeps_data=not tries_fit
+        )
+        root = out if out and tries_fit else self.run_dir
         logger = TensorBoardLogger(out or self.run_dir, name="", version="")
         trainer = super().instantiate_trainer(
             default_root_dir=root, logger=logger, max_time=None, **kwargs
@@ -281,11 +170,9 @@ class PluralityCLI(LightningCLI):
         return trainer
 
     def _preview_folder(self) -> Path:
-        return (
-            self.run_dir / "preview"
-            if is_writable(self.run_dir)
-            else Path("preview") / self.run_dir.name
-        )
+        if is_writable(self.run_dir):
+            return self.run_dir / "preview"
+        return Path("preview") / self.run_dir.name
 
     def fit(self, model: AnnotatorClassifier, **kwargs) -> None:
         """Train, unless this very run is already trained: nothing is done twice.
@@ -332,15 +219,14 @@ class PluralityCLI(LightningCLI):
 
 
 def run_command(args: list[str] | None = None) -> PluralityCLI:
-    """fit, validate, test or predict, as on the command line; `args` defaults to what the user
-    typed.
-    """
+    """Do fit, validate, test or predict; `args` defaults to what the user typed."""
     cli = make_cli(PluralityCLI, args)
     wait_for_processes(cli.trainer)
     return cli
 
 
 def make_cli(cli: type[PluralityCLI], args: list[str] | None) -> PluralityCLI:
+    """The command line with this project's classes and defaults; it runs the command at once."""
     return cli(
         AnnotatorClassifier,
         VoteDataModule,

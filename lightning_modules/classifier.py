@@ -3,8 +3,6 @@
 What the targets are, and from which dataset, is none of its business.
 """
 
-import os
-import shutil
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -12,14 +10,16 @@ import torch
 import torch.nn.functional as F
 from lightning import LightningModule
 from lightning.pytorch.cli import LRSchedulerCallable, OptimizerCallable
+from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from core.errors import InputError
 from core.randomness import generator
+from lightning_modules.compiling import check_compiler
 from lightning_modules.networks import Network
-from lightning_modules.resuming import had_stopped, stopped_early
-from lightning_modules.schedules import CosineToEnd
+from lightning_modules.resuming import check_architecture, had_stopped, stopped_early
+from lightning_modules.schedules import with_schedule
 from metrics import every_metric, mean_metrics
 
 
@@ -28,7 +28,7 @@ class Prediction(NamedTuple):
 
     probs: Tensor
     target_probs: Tensor
-    index: Tensor
+    index: Tensor  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.index
 
 
 class AnnotatorClassifier(LightningModule):
@@ -67,9 +67,8 @@ class AnnotatorClassifier(LightningModule):
                 needs a C++ compiler.
         """
         super().__init__()
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # initial weights depend on the seed alone, not on what was drawn before
+        # initial weights depend on the seed alone, not on what was drawn before
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.network = network(input_shape, num_classes)
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
@@ -77,21 +76,17 @@ class AnnotatorClassifier(LightningModule):
         # A function and no module, so that the network remains the one owner of its weights and
         # checkpoints keep their names.
         self.compiled = torch.compile(self.network.forward) if compile else None
-        self.optimizer, self.scheduler, self.seed, self.monitor = (
-            optimizer,
-            scheduler,
-            seed,
-            monitor,
-        )
+        self.optimizer, self.scheduler = optimizer, scheduler
+        self.seed, self.monitor = seed, monitor
         self.val_loss: float | None = None  # of the checkpoint that was loaded
         self.had_stopped = False  # the run whose checkpoint was loaded, and its latest scores
         self.known_scores: dict[str, Tensor] = {}
-        self._plateau_score: Tensor | None = (
-            None  # of the latest validation, until plateaus have seen it
-        )
+        # of the latest validation, until plateaus have seen it
+        self._plateau_score: Tensor | None = None
         self.val_metrics, self.test_metrics = mean_metrics("val/"), every_metric("test/")
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """Logits [B, K]; in training by the compiled network, where there is one."""
         network = self.compiled if self.compiled and self.training else self.network
         return network(self.prepared(inputs))
 
@@ -100,26 +95,21 @@ class AnnotatorClassifier(LightningModule):
         return inputs.to(self.dtype, memory_format=self.memory_format)
 
     def on_fit_start(self) -> None:
-        if self.compiled and not any(
-            shutil.which(name) for name in (os.environ.get("CXX", "g++"), "clang++")
-        ):
-            raise InputError(
-                "model.compile needs a C++ compiler, and there is neither g++ nor clang++ here; "
-                "install one, name it in CXX, or leave compile out."
-            )
+        """Refuse to compile where there is no compiler, before anything is trained."""
+        if self.compiled:
+            check_compiler()
 
     def on_train_batch_start(self, batch, batch_idx: int) -> None:
-        # Dropout, too, is a function of (seed, step, rank), so that an interrupted run continues
-        # exactly.
-        seed = int(
-            generator(self.seed, "dropout", self.global_step, self.global_rank).integers(2**63)
-        )
+        """Make dropout a function of (seed, step, rank), so that a run continues exactly."""
+        draw = generator(self.seed, "dropout", self.global_step, self.global_rank)
+        seed = int(draw.integers(2**63))
         # torch.manual_seed would cost a fifth of a small network's step
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.manual_seed(seed)
 
     def training_step(self, batch, batch_idx: int) -> Tensor:
+        """Cross-entropy of a batch with its targets, weighted for DDP."""
         # the mean of no items would not be a number
         reduction = "mean" if len(batch.inputs) else "sum"
         loss = F.cross_entropy(self(batch.inputs), batch.targets, reduction=reduction)
@@ -129,57 +119,55 @@ class AnnotatorClassifier(LightningModule):
         return loss * self._share_of_global_batch(items)
 
     def _share_of_global_batch(self, items: float) -> Tensor | float:
-        """DDP averages over ranks as if their batches were of one size; this weight makes it the
-        average over items.
-        """
+        """The weight that makes DDP's average over ranks an average over items."""
         if self.trainer.world_size == 1:
             return 1.0
-        total = self.trainer.strategy.reduce(
-            torch.tensor(items, device=self.device), reduce_op="sum"
-        )
+        own = torch.tensor(items, device=self.device)
+        total = self.trainer.strategy.reduce(own, reduce_op="sum")
         return items * self.trainer.world_size / total
 
     def predict(self, batch) -> Prediction:
-        """float64, because a confident model's float32 probabilities round to 0 and its log score
+        """Probabilities in float64: a confident model's float32 ones round to 0, and its log score
         to infinity.
         """
         return Prediction(self(batch.inputs).double().softmax(-1), batch.targets, batch.index)
 
-    def validation_step(self, batch, batch_idx: int) -> Prediction:
+    # Lightning hands callbacks whatever a step returns, though it declares tensors and mappings.
+    def validation_step(self, batch, batch_idx: int) -> Prediction:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Predict a batch and count it towards the validation scores."""
         prediction = self.predict(batch)
         self.val_metrics.update(prediction.probs, prediction.target_probs)
         return prediction
 
     def on_validation_epoch_end(self) -> None:
+        """Log the scores, and the one that is watched as val/loss."""
         scores = self.val_metrics.compute()
         self.log("val/loss", scores[self.monitor], prog_bar=True, sync_dist=True)
         self._plateau_score = None if self.trainer.sanity_checking else scores[self.monitor]
         self.log_dict(scores, sync_dist=True)
         self.val_metrics.reset()
 
-    def test_step(self, batch, batch_idx: int) -> Prediction:
+    def test_step(self, batch, batch_idx: int) -> Prediction:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Predict a batch and count it towards the test scores."""
         prediction = self.predict(batch)
         self.test_metrics.update(prediction.probs, prediction.target_probs)
         return prediction
 
     def on_test_epoch_end(self) -> None:
+        """Log the test scores."""
         self.log_dict(self.test_metrics.compute(), sync_dist=True)
         self.test_metrics.reset()
 
     def predict_step(self, batch, batch_idx: int) -> Prediction:
+        """Predict a batch."""
         return self.predict(batch)
 
-    def configure_optimizers(self):
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """The optimizer over all weights, with its schedule where one is named."""
         optimizer = self.optimizer(self.network.parameters())
         if self.scheduler is None:
             return optimizer
-        scheduler = self.scheduler(optimizer)
-        if isinstance(scheduler, CosineToEnd):
-            scheduler.T_max = self.trainer.max_epochs or 1
-        entry: dict[str, Any] = {"scheduler": scheduler, "interval": "epoch"}
-        if isinstance(scheduler, ReduceLROnPlateau):
-            entry["monitor"] = "val/loss"
-        return {"optimizer": optimizer, "lr_scheduler": entry}
+        return with_schedule(optimizer, self.scheduler(optimizer), self.trainer.max_epochs or 1)
 
     def on_train_epoch_end(self) -> None:
         """Step schedules that watch a score: Lightning would do it after the epoch's checkpoint,
@@ -192,14 +180,12 @@ class AnnotatorClassifier(LightningModule):
         self.trainer.should_stop |= self._has_diverged()  # nothing comes after that, as in a pack
 
     def _has_diverged(self) -> bool:
-        losses = [
-            self.trainer.callback_metrics[name]
-            for name in ("train/loss", "val/loss")
-            if name in self.trainer.callback_metrics
-        ]
+        scores = self.trainer.callback_metrics
+        losses = [scores[name] for name in ("train/loss", "val/loss") if name in scores]
         return not all(loss.isfinite() for loss in losses)
 
     def lr_scheduler_step(self, scheduler, metric: Any) -> None:
+        """Step all schedules but plateaus, whose turn `on_train_epoch_end` is."""
         if not isinstance(scheduler, ReduceLROnPlateau):
             super().lr_scheduler_step(scheduler, metric)
 
@@ -231,6 +217,7 @@ class AnnotatorClassifier(LightningModule):
             )
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep whether the training has ended by its own rule, and its latest scores."""
         callbacks = self.trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
         by_rule = self.trainer.should_stop and (stopped_early(callbacks) or self._has_diverged())
         checkpoint |= {
@@ -241,28 +228,12 @@ class AnnotatorClassifier(LightningModule):
             checkpoint["val_loss"] = self.trainer.callback_metrics["val/loss"].item()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuse another architecture's weights with one sentence instead of torch's list
-        of keys.
-        """
+        """Take over what `on_save_checkpoint` kept; refuse another architecture's weights."""
         if self._trainer is not None and self._trainer.precision == "64-true":
             # Lightning does so only after it has loaded the weights, which would round them to
             # single precision
             self.double()
         self.val_loss = checkpoint.get("val_loss")
-        self.had_stopped, self.known_scores = (
-            had_stopped(checkpoint),
-            checkpoint.get("known_scores", {}),
-        )
-        here = {name: tuple(value.shape) for name, value in self.state_dict().items()}
-        there = {name: tuple(value.shape) for name, value in checkpoint["state_dict"].items()}
-        differing = sorted(
-            name for name in here.keys() | there.keys() if here.get(name) != there.get(name)
-        )
-        if differing:
-            name = differing[0]
-            raise InputError(
-                f"{self.trainer.ckpt_path} is of another architecture: {name} is "
-                f"{there.get(name, 'absent')} in it and {here.get(name, 'absent')} in this "
-                f"{type(self.network).__name__} ({len(differing)} such entries); use the config "
-                "that it was trained with."
-            )
+        self.had_stopped = had_stopped(checkpoint)
+        self.known_scores = checkpoint.get("known_scores", {})
+        check_architecture(self, checkpoint["state_dict"])

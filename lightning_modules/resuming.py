@@ -1,5 +1,5 @@
-"""What a checkpoint says of the training that it was made in: whether that had come to its end, and
-whether it lies at the end of an epoch.
+"""What a checkpoint says of the training that it was made in: whether that had come to its end,
+whether it lies at the end of an epoch, and which architecture it is of.
 """
 
 from collections.abc import Iterable
@@ -7,6 +7,9 @@ from typing import Any
 
 from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.callbacks.early_stopping import EarlyStoppingReason
+from torch import Tensor
+
+from core.errors import InputError
 
 
 def stopped_early(callbacks: Iterable[Any]) -> bool:
@@ -30,9 +33,10 @@ def had_stopped(checkpoint: dict[str, Any]) -> bool:
     Earlier versions noted every stop as one, also that of `max_time`; of theirs, only early
     stopping's own word counts.
 
-    >>> had_stopped({"had_stopped": True,
-    ...     "callbacks": {"Timer": {}}}), had_stopped({"stopped_by_rule": True})
-    (False, True)
+    >>> had_stopped({"stopped_by_rule": True})
+    True
+    >>> had_stopped({"had_stopped": True, "callbacks": {"Timer": {}}})
+    False
     """
     if "stopped_by_rule" in checkpoint:
         return checkpoint["stopped_by_rule"] is True
@@ -54,3 +58,19 @@ def is_mid_epoch(checkpoint: dict[str, Any], max_steps: int | None = None) -> bo
     return (
         progress.get("is_last_batch") is not True and not had_stopped(checkpoint) and not all_steps
     )
+
+
+def check_architecture(classifier: Any, weights: dict[str, Tensor]) -> None:
+    """Refuse another architecture's weights with one sentence instead of torch's list of keys."""
+    here = {name: tuple(value.shape) for name, value in classifier.state_dict().items()}
+    there = {name: tuple(value.shape) for name, value in weights.items()}
+    every = here.keys() | there.keys()
+    differing = sorted(name for name in every if here.get(name) != there.get(name))
+    if differing:
+        name = differing[0]
+        raise InputError(
+            f"{classifier.trainer.ckpt_path} is of another architecture: {name} is "
+            f"{there.get(name, 'absent')} in it and {here.get(name, 'absent')} in this "
+            f"{type(classifier.network).__name__} ({len(differing)} such entries); use the config "
+            "that it was trained with."
+        )
