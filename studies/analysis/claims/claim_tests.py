@@ -1,19 +1,17 @@
 """How a claim about numbers is judged: supported, not supported, or undecided at this power.
 
-Pure statistics, with what was computed.
-
 Numbers come per seed. Every rule is symmetric: what would have contradicted a claim is asked at the
 same level as what supports it.
 """
 
 import math
-from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
 from scipy.stats import page_trend_test
 
+from studies.analysis.claims.verdict import Pairs, Verdict, columns, decide, one_pair_only
 from studies.analysis.statistics import (
     bootstrap_interval,
     direction_agreement,
@@ -23,74 +21,38 @@ from studies.analysis.statistics import (
 )
 
 ALPHA = 0.05
-Outcome = Literal["supported", "not supported", "undecided", "not tested"]
 Side = Literal["less", "greater"]
-Pairs = dict[tuple, tuple[float, float]]  # by seed: a value and the one that it is compared with
 OPPOSITE: dict[str, Side] = {"less": "greater", "greater": "less"}
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """An outcome, what it rests on in words, why it could not be decided, and the same as numbers
-    for a CSV.
-    """
-
-    outcome: Outcome
-    statistic: str = ""
-    reason: str = ""
-    numbers: dict[str, float] = field(default_factory=dict)
-
-
-def not_tested(reason: str) -> Verdict:
-    return Verdict("not tested", reason=reason)
-
-
 def judge_difference(pairs: Pairs, side: Side) -> Verdict:
-    """`less` or `greater`: one-sided exact Wilcoxon test over seeds, supported at 5 %; contradicted
-    if the opposite side reaches 5 %.
+    """`less` or `greater`: a one-sided exact Wilcoxon test over seeds reaches 5 %.
 
-    >>> judge_difference({(seed,): (seed, seed + 1.0 + seed / 10) for seed in range(5)},
-    ...     "less").outcome
+    Contradicted if the opposite side reaches 5 %.
+
+    >>> pairs = {(seed,): (seed, seed + 1.0 + seed / 10) for seed in range(5)}
+    >>> judge_difference(pairs, "less").outcome
     'supported'
     """
     if len(pairs) < 2:
-        return Verdict(
-            "undecided",
-            reason="there is one pair only, and a test takes at least 2",
-            numbers={"n": len(pairs)},
-        )
-    a, b = _columns(pairs)
+        return one_pair_only(pairs)
+    a, b = columns(pairs)
     for_it, against = (paired_wilcoxon(a, b, alternative) for alternative in (side, OPPOSITE[side]))
     mean, (low, high) = summary(a - b).mean, bootstrap_interval(a, b)
     agree, of = direction_agreement(a, b, "lower" if side == "less" else "higher")
     statistic = (
-        f"mean difference {mean:.4g} (95 % bootstrap interval {low:.4g} to {high:.4g}), {agree} "
-        f"of {of} seeds agree, "
-        f"one-sided Wilcoxon p {for_it.p:.4g}"
+        f"mean difference {mean:.4g} (95 % bootstrap interval {low:.4g} to {high:.4g}), "
+        f"{agree} of {of} seeds agree, one-sided Wilcoxon p {for_it.p:.4g}"
     )
-    reason = ""
+    reason = "neither direction reaches 5 %"
     if for_it.n == 0:
         reason = "no pair differs"
     elif for_it.minimum_p > ALPHA:
-        reason = (
-            f"{for_it.n} pair{'s' * (for_it.n > 1)} with a difference cannot reach a p below "
-            f"{for_it.minimum_p:.4g}"
-        )
-    numbers = {
-        "estimate": mean,
-        "low": low,
-        "high": high,
-        "p": for_it.p,
-        "minimum_p": for_it.minimum_p,
-        "n": of,
-    }
-    return _decide(
-        for_it.p <= ALPHA,
-        against.p <= ALPHA,
-        statistic,
-        reason or "neither direction reaches 5 %",
-        numbers,
-    )
+        number = f"{for_it.n} pair{'s' * (for_it.n > 1)}"
+        reason = f"{number} with a difference cannot reach a p below {for_it.minimum_p:.4g}"
+    numbers = {"estimate": mean, "low": low, "high": high}
+    numbers |= {"p": for_it.p, "minimum_p": for_it.minimum_p, "n": of}
+    return decide(for_it.p <= ALPHA, against.p <= ALPHA, statistic, reason, numbers)
 
 
 def judge_equality(pairs: Pairs, margin: float | str) -> Verdict:
@@ -105,12 +67,8 @@ def judge_equality(pairs: Pairs, margin: float | str) -> Verdict:
     'supported'
     """
     if len(pairs) < 2:
-        return Verdict(
-            "undecided",
-            reason="there is one pair only, and a test takes at least 2",
-            numbers={"n": len(pairs)},
-        )
-    a, b = _columns(pairs)
+        return one_pair_only(pairs)
+    a, b = columns(pairs)
     share = float(str(margin).rstrip("% ")) / 100 if isinstance(margin, str) else None
     limit = float(margin) if share is None else share * abs(float(b.mean()))
     mean, sd, n = summary(a - b)
@@ -125,7 +83,7 @@ def judge_equality(pairs: Pairs, margin: float | str) -> Verdict:
     )
     numbers = {"estimate": mean, "low": low, "high": high, "p": p, "n": n, "margin": limit}
     inside, outside = -limit <= low and high <= limit, low > limit or high < -limit
-    return _decide(inside, outside, statistic, "the interval crosses the margin", numbers)
+    return decide(inside, outside, statistic, "the interval crosses the margin", numbers)
 
 
 def judge_level(
@@ -149,22 +107,14 @@ def judge_level(
         f"mean {mean:.4g} over {n} seed{'s' * (n > 1)}{spread}, lowest {lowest:.4g}, "
         f"highest {highest:.4g}, against {bound:g}"
     )
-    numbers = {
-        "estimate": mean,
-        "low": low,
-        "high": high,
-        "n": n,
-        "bound": bound,
-        "lowest": lowest,
-        "highest": highest,
-    }
+    numbers = {"estimate": mean, "low": low, "high": high, "n": n}
+    numbers |= {"bound": bound, "lowest": lowest, "highest": highest}
     if 2.0**-n > ALPHA:
-        return Verdict(
-            "undecided", statistic, f"with {n} seeds all may lie on one side by chance", numbers
-        )
+        reason = f"with {n} seeds all may lie on one side by chance"
+        return Verdict("undecided", statistic, reason, numbers)
     is_above, is_below = low > bound, high < bound
     for_it, against = (is_above, is_below) if side == "above" else (is_below, is_above)
-    return _decide(for_it, against, statistic, f"the interval holds {bound:g}", numbers)
+    return decide(for_it, against, statistic, f"the interval holds {bound:g}", numbers)
 
 
 def judge_family(cells: list[Pairs], side: Side) -> Verdict:
@@ -186,42 +136,28 @@ def judge_family(cells: list[Pairs], side: Side) -> Verdict:
             reason="fewer than two seeds have a value in every cell",
             numbers={"n": len(seeds), "cells": len(cells)},
         )
-    columns = [_columns(pairs) for pairs in cells]
+    compared = [columns(pairs) for pairs in cells]
     sign = -1 if side == "less" else 1
-    favouring = sum(sign * (a - b).mean() > 0 for a, b in columns)
-    agreements = [
-        direction_agreement(a, b, "lower" if side == "less" else "higher") for a, b in columns
-    ]
+    favouring = sum(sign * (a - b).mean() > 0 for a, b in compared)
+    wanted = "lower" if side == "less" else "higher"
+    agreements = [direction_agreement(a, b, wanted) for a, b in compared]
     unanimous = sum(agree == of for agree, of in agreements)
-    adjusted = {
-        s: holm([paired_wilcoxon(a, b, s).p for a, b in columns]) for s in OPPOSITE.values()
-    }
+    by_side = {s: [paired_wilcoxon(a, b, s).p for a, b in compared] for s in OPPOSITE.values()}
+    adjusted = {s: holm(p_values) for s, p_values in by_side.items()}
     rejected, contradicted = (int(np.sum(adjusted[s] <= ALPHA)) for s in (side, OPPOSITE[side]))
     differences = np.array([[a - b for a, b in (pairs[seed] for seed in seeds)] for pairs in cells])
     scale = np.sqrt(np.square(differences).mean(1, keepdims=True))
-    together = np.divide(differences, scale, out=np.zeros_like(differences), where=scale > 0).mean(
-        0
-    )
-    for_it, against = (
-        paired_wilcoxon(together, np.zeros(len(seeds)), s) for s in (side, OPPOSITE[side])
-    )
+    scaled = np.divide(differences, scale, out=np.zeros_like(differences), where=scale > 0)
+    together, zeros = scaled.mean(0), np.zeros(len(seeds))
+    for_it, against = (paired_wilcoxon(together, zeros, s) for s in (side, OPPOSITE[side]))
     statistic = (
         f"{favouring} of {len(cells)} cells favour it, in {unanimous} all seeds agree, Holm's p "
-        f"reaches 5 % in {rejected}; "
-        f"all cells together: one-sided Wilcoxon p {for_it.p:.4g} over {len(seeds)} seeds"
+        f"reaches 5 % in {rejected}; all cells together: one-sided Wilcoxon p {for_it.p:.4g} over "
+        f"{len(seeds)} seeds"
     )
-    numbers = {
-        "p": for_it.p,
-        "minimum_p": for_it.minimum_p,
-        "n": len(seeds),
-        "cells": len(cells),
-        "cells_in_favour": favouring,
-    }
-    numbers |= {
-        "cells_unanimous": unanimous,
-        "cells_holm": rejected,
-        "least_p_holm": float(adjusted[side].min()),
-    }
+    numbers = {"p": for_it.p, "minimum_p": for_it.minimum_p, "n": len(seeds)}
+    numbers |= {"cells": len(cells), "cells_in_favour": favouring, "cells_unanimous": unanimous}
+    numbers |= {"cells_holm": rejected, "least_p_holm": float(adjusted[side].min())}
     if for_it.minimum_p > ALPHA:
         reason = f"{for_it.n} seeds cannot reach a p below {for_it.minimum_p:.4g}"
     elif for_it.p <= ALPHA:
@@ -229,7 +165,7 @@ def judge_family(cells: list[Pairs], side: Side) -> Verdict:
     else:
         reason = "neither direction reaches 5 % over all cells together"
     supported = favouring == len(cells) and for_it.p <= ALPHA
-    return _decide(supported, against.p <= ALPHA or contradicted > 0, statistic, reason, numbers)
+    return decide(supported, against.p <= ALPHA or contradicted > 0, statistic, reason, numbers)
 
 
 def judge_trend(
@@ -242,46 +178,24 @@ def judge_trend(
     its distribution is exact for up to 8 levels and 12 seeds (20 of three levels), and values that
     tie make it careful rather than bold.
 
-    >>> judge_trend(np.array([[1.0, 2, 3, 4], [2, 3, 5, 6]]), ["1", "5", "10", "50"],
-    ...     "rising").outcome
+    >>> table = np.array([[1.0, 2, 3, 4], [2, 3, 5, 6]])
+    >>> judge_trend(table, ["1", "5", "10", "50"], "rising").outcome
     'supported'
     """
     means = table.mean(0)
     shown = ", ".join(f"{name}: {mean:.4g}" for name, mean in zip(names, means, strict=True))
     numbers: dict[str, float] = {"n": len(table)}
     if len(table) < 2:
-        return Verdict(
-            "undecided",
-            f"mean by level {shown}",
-            "there is one seed only, and a test takes at least 2",
-            numbers,
-        )
+        reason = "there is one seed only, and a test takes at least 2"
+        return Verdict("undecided", f"mean by level {shown}", reason, numbers)
     upward = table if direction == "rising" else -table
     for_it, against = (float(page_trend_test(t).pvalue) for t in (upward, -upward))
     steps = np.diff(upward.mean(0))
     statistic = f"means {shown}; Page's trend test p {for_it:.4g} over {len(table)} seeds"
     numbers |= {"p": for_it, "n": len(table)}
     out_of_order = [f"{names[i]} to {names[i + 1]}" for i in np.flatnonzero(steps <= 0)]
-    reason = (
-        f"the means are not in order ({', '.join(out_of_order)})"
-        if out_of_order
-        else "the trend does not reach 5 %"
-    )
-    return _decide(
-        not out_of_order and for_it <= ALPHA, against <= ALPHA, statistic, reason, numbers
-    )
-
-
-def _columns(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
-    a, b = np.array(list(pairs.values()), dtype=np.float64).T
-    return a, b
-
-
-def _decide(
-    for_it: bool, against: bool, statistic: str, reason: str, numbers: dict[str, float]
-) -> Verdict:
-    if for_it:
-        return Verdict("supported", statistic, "", numbers)
-    if against:
-        return Verdict("not supported", statistic, "", numbers)
-    return Verdict("undecided", statistic, reason, numbers)
+    reason = "the trend does not reach 5 %"
+    if out_of_order:
+        reason = f"the means are not in order ({', '.join(out_of_order)})"
+    supported = not out_of_order and for_it <= ALPHA
+    return decide(supported, against <= ALPHA, statistic, reason, numbers)

@@ -47,16 +47,14 @@ from typing import Any, cast
 import numpy as np
 
 from studies.analysis.claims.claim_tests import (
-    Pairs,
-    Verdict,
     judge_difference,
     judge_equality,
     judge_family,
     judge_level,
     judge_trend,
-    not_tested,
 )
 from studies.analysis.claims.claim_values import Measured, Values
+from studies.analysis.claims.verdict import Pairs, Verdict, not_tested
 from studies.report.section import ABSENT, ClaimSpec
 from studies.tables.listing import Listing
 
