@@ -2,89 +2,20 @@
 density, by Hessian-vector products alone.
 """
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
-from callbacks.hessian.eigenvalues import Ends, ends_by_lanczos, ends_by_power_iteration
 from callbacks.hessian.hessian_product import HessianProduct
-from callbacks.hessian.lanczos import Ritz, lanczos
 from callbacks.hessian.spectral_density import draw_density, quadrature
-from callbacks.hessian.trace_estimate import Trace, hutchinson, xtrace
+from callbacks.hessian.spectrum import Eigenvalues, Spectrum, Traces, measure_spectrum
 from callbacks.probe import Probe, ProbeResult
 from core.errors import InputError
-from core.randomness import generator, some_of
+from core.randomness import some_of
 from datamodules import VoteDataModule
 from lightning_modules import AnnotatorClassifier
-
-Eigenvalues = Literal["lanczos", "power"]
-Traces = Literal["hutch++", "xtrace", "hutchinson"]
-
-
-@dataclass(frozen=True)
-class Spectrum:
-    """What `measure_spectrum` found, and how many Hessian-vector products it spent on it."""
-
-    ends: Ends
-    trace: Trace
-    spaces: list[Ritz]
-    products: int
-
-
-def measure_spectrum(
-    product: HessianProduct,
-    seed: int = 0,
-    tolerance: float = 0.01,
-    trace_tolerance: float = 0.02,
-    eigenvalues: Eigenvalues = "lanczos",
-    trace: Traces = "hutch++",
-    least_steps: int = 20,
-    most_products: int = 200,
-    density_starts: int = 1,
-) -> Spectrum:
-    """Extreme eigenvalues, trace and the Ritz values that the density is drawn from; the options
-    are those of `HessianSpectrum`.
-
-    One Lanczos run serves all three: its ends are the eigenvalues, its space is the sketch that
-    takes the large eigenvalues out of the trace's sampling error, and its Ritz values are the first
-    quadrature of the density.
-    """
-    device = product.parameters[0].device
-
-    def draw(purpose: str, number: int) -> Tensor:
-        signs = generator(seed, purpose, number).integers(0, 2, size=product.size, dtype=np.int8)
-        return torch.from_numpy(signs).to(device, product.parameters[0].dtype).mul_(2).sub_(1)
-
-    start = draw("hessian-start", 0)
-    krylov = None
-    if eigenvalues == "power":
-        ends = ends_by_power_iteration(product, start, tolerance, most_products)
-    if eigenvalues == "lanczos" or trace == "hutch++":
-        by_lanczos, krylov = ends_by_lanczos(product, start, tolerance, least_steps, most_products)
-        ends = ends if eigenvalues == "power" else by_lanczos
-    if trace == "xtrace":
-        estimate = xtrace(
-            product,
-            lambda n: draw("hessian-trace", n),
-            product.size,
-            trace_tolerance,
-            most_products,
-        )
-    else:
-        sketch = krylov if trace == "hutch++" else None
-        estimate = hutchinson(
-            product, lambda n: draw("hessian-trace", n), trace_tolerance, most_products, sketch
-        )
-    spaces = [krylov.ritz()] if krylov else []
-    steps = len(spaces[0].values) if spaces else least_steps
-    while len(spaces) < density_starts:
-        spaces.append(lanczos(product, draw("hessian-start", len(spaces)), steps).ritz())
-    return Spectrum(ends, estimate, spaces, product.spent)
 
 
 class HessianSpectrum(Probe):
@@ -156,21 +87,17 @@ class HessianSpectrum(Probe):
             most_products=most_products,
             density_starts=density_starts,
         )
-        self.high_quantile, self.micro_batch, self.most_items, self.seed = (
-            high_quantile,
-            micro_batch,
-            most_items,
-            seed,
-        )
+        self.high_quantile, self.seed = high_quantile, seed
+        self.micro_batch, self.most_items = micro_batch, most_items
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
+        """The spectrum on all test items, and on those of high disagreement."""
         result = ProbeResult()
+        every = data.rows("test")
+        disagreed = data.high_disagreement_rows("test", self.high_quantile)
         slices = {
-            "": data.rows("test"),
-            "_high": data.high_disagreement_rows("test", self.high_quantile),
-        }
-        slices = {
-            suffix: some_of(rows, self.most_items, self.seed) for suffix, rows in slices.items()
+            suffix: some_of(rows, self.most_items, self.seed)
+            for suffix, rows in {"": every, "_high": disagreed}.items()
         }
         spectra = {}
         for suffix, rows in slices.items():
@@ -184,9 +111,8 @@ class HessianSpectrum(Probe):
             self._report(result, suffix, spectra[suffix], len(rows))
         drawn = {suffix: spectrum for suffix, spectrum in spectra.items() if spectrum.spaces}
         if drawn:
-            result.figures["hessian_density"] = partial(
-                _picture, drawn, {suffix: len(rows) for suffix, rows in slices.items()}
-            )
+            sizes = {suffix: len(rows) for suffix, rows in slices.items()}
+            result.figures["hessian_density"] = partial(_picture, drawn, sizes)
         return result
 
     def _spectrum(
@@ -220,9 +146,8 @@ class HessianSpectrum(Probe):
         if not ends.converged:
             result.notes.append(
                 f"the Hessian's extreme eigenvalues on {where} did not reach the tolerance of "
-                f"{self.options['tolerance']:g}: the largest is "
-                f"{ends.largest:.4g} with a residual of {ends.largest_residual:.2g}; raise "
-                "most_products."
+                f"{self.options['tolerance']:g}: the largest is {ends.largest:.4g} with a "
+                f"residual of {ends.largest_residual:.2g}; raise most_products."
             )
         if not trace.converged:
             result.notes.append(
@@ -244,9 +169,6 @@ def _picture(spectra: dict[str, Spectrum], items: dict[str, int]) -> Figure:
     for number, (suffix, spectrum) in enumerate(spectra.items()):
         axes = figure.add_subplot(1, len(spectra), number + 1)
         name = "high disagreement" if suffix else "all test items"
-        draw_density(
-            axes,
-            *quadrature(spectrum.spaces),
-            f"{name} ({items[suffix]:,}), trace {spectrum.trace.value:.4g}",
-        )
+        label = f"{name} ({items[suffix]:,}), trace {spectrum.trace.value:.4g}"
+        draw_density(axes, *quadrature(spectrum.spaces), label)
     return figure

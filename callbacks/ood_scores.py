@@ -1,11 +1,9 @@
-"""OOD detection after a test: how well eight scores, and any of pytorch-ood's, tell images from
-elsewhere from the test items.
+"""OOD detection after a test: how well eight scores, and any of pytorch-ood's, tell the test items
+from images of elsewhere.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +14,12 @@ from callbacks.ood import detectors as detect
 from callbacks.ood.figure import draw_scores
 from callbacks.ood.named_detectors import NamedDetector, class_of
 from callbacks.ood.passes import Outputs, check_halves, foreign_loader, one_pass
+from callbacks.ood.sets import check_names, set_name, why_absent
 from callbacks.probe import Probe, ProbeResult
 from core.errors import InputError
 from core.randomness import some_of
-from core.ranks import from_first_rank, gather_over_ranks, rank_and_ranks
+from core.ranks import gather_over_ranks
 from datamodules import VoteDataModule
-from datamodules.io.files import AbsentFile
-from datamodules.io.ood_sets import PUBLISHED, fetch_ood_set
 from lightning_modules import AnnotatorClassifier
 from metrics import detection
 
@@ -34,7 +31,6 @@ LOGIT_SCORES = {
 }
 FITTED_SCORES = ("knn", "mahalanobis", "vim")
 SCORES = (*LOGIT_SCORES, "odin", *FITTED_SCORES)
-LONGEST = 100  # bytes of a set's name, which becomes part of a file's
 METRICS = {"auroc": detection.auroc, "aupr": detection.aupr, "fpr95": detection.fpr95}
 
 Score = Callable[[Outputs], Tensor]
@@ -91,27 +87,19 @@ class OODScores(Probe):
                 f"OODScores's most_items is {most_items}; it must be at least 1, or null for all "
                 "images."
             )
-        pairs = (
-            list(sets.items())
-            if isinstance(sets, dict)
-            else [(set_name(source), source) for source in sets]
-        )
+        named_sets = isinstance(sets, dict)
+        pairs = list(sets.items()) if named_sets else [(set_name(path), path) for path in sets]
         named = [(class_of(entry).__name__.lower(), entry) for entry in detectors]
         if not scores and not named:
             raise InputError("OODScores has neither scores nor detectors; name at least one.")
-        _check_names("sets", [name for name, _ in pairs])
-        _check_names("scores and detectors", [*scores, *(name for name, _ in named)])
+        check_names("sets", [name for name, _ in pairs])
+        check_names("scores and detectors", [*scores, *(name for name, _ in named)])
         self.sets, self.detectors, self.scores = dict(pairs), dict(named), tuple(scores)
-        self.root, self.k, self.principal, self.temperature, self.eps, self.most_items = (
-            root,
-            k,
-            principal,
-            temperature,
-            eps,
-            most_items,
-        )
+        self.root, self.most_items = root, most_items
+        self.k, self.principal, self.temperature, self.eps = k, principal, temperature, eps
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
+        """Score the test items and every OOD set that is to be had, and compare the two."""
         network = classifier.network
         assert data.corpus is not None
         check_halves(network)
@@ -123,13 +111,11 @@ class OODScores(Probe):
             )
         result = ProbeResult()
         root = self.root or getattr(data, "root", "data")
-        absences = {name: _absence(source, root) for name, source in self.sets.items()}
+        absences = {name: why_absent(source, root) for name, source in self.sets.items()}
         for name, absence in absences.items():
             if absence is not None:
-                result.notes.append(
-                    f"{name}_auroc, {name}_aupr and {name}_fpr95 of all scores are absent: "
-                    f"{absence}"
-                )
+                which = f"{name}_auroc, {name}_aupr and {name}_fpr95 of all scores"
+                result.notes.append(f"{which} are absent: {absence}")
         present = {name: source for name, source in self.sets.items() if absences[name] is None}
         if not present:
             return result
@@ -137,27 +123,20 @@ class OODScores(Probe):
         for parameter in classifier.parameters():
             # ODIN needs gradients of the inputs only; the base class sets this back
             parameter.requires_grad_(False)
-        std = torch.tensor(data.corpus.std, device=classifier.device).reshape(
-            1, -1, *(1,) * (len(data.input_shape) - 1)
-        )
+        std = torch.tensor(data.corpus.std, device=classifier.device)
+        std = std.reshape(1, -1, *(1,) * (len(data.input_shape) - 1))
         odin = detect.ODIN(self.temperature, self.eps, std) if "odin" in self.scores else None
         scores = self._fit(classifier, data)
-        inside = _evaluate(
-            scores,
-            one_pass(classifier, data.loader(data.rows("test"), training=False), odin),
-            "the test items",
-        )
+        seen = one_pass(classifier, data.loader(data.rows("test"), training=False), odin)
+        inside = _evaluate(scores, seen, "the test items")
         for name, source in present.items():
             stored = data.ood_inputs(source, root)
             if self.most_items is not None:
                 # the same for every run
-                stored = stored[
-                    torch.from_numpy(some_of(np.arange(len(stored)), self.most_items, seed=0))
-                ]
-            inputs = stored.to(classifier.device)
-            outside = _evaluate(
-                scores, one_pass(classifier, foreign_loader(inputs, data), odin), name
-            )
+                rows = some_of(np.arange(len(stored)), self.most_items, seed=0)
+                stored = stored[torch.from_numpy(rows)]
+            loader = foreign_loader(stored.to(classifier.device), data)
+            outside = _evaluate(scores, one_pass(classifier, loader, odin), name)
             pairs = {score: (inside[score], outside[score]) for score in scores}
             result.metrics |= {
                 f"{name}_{key}_{score}": of(*pair).item()
@@ -175,18 +154,15 @@ class OODScores(Probe):
         head = classifier.network.head
         named = {name: NamedDetector.build(entry, head) for name, entry in self.detectors.items()}
         train, labels = None, torch.empty(0)
-        if set(self.scores) & set(FITTED_SCORES) or any(
-            detector.needs_fit for detector in named.values()
-        ):
+        needy = [detector for detector in named.values() if detector.needs_fit]
+        if needy or set(self.scores) & set(FITTED_SCORES):
             seen = one_pass(classifier, data.loader(data.rows("train"), training=False))
             train = Outputs(*(gather_over_ranks(values) for values in seen))
             labels = data.annotator_probs.argmax(-1).to(classifier.device)[train.index]
             for detector in named.values():
                 # does nothing where none is needed
                 detector.fit(train.logits, train.features, labels)
-        fitted: dict[str, Score] = {
-            name: self._score(name, head, train, labels) for name in self.scores
-        }
+        fitted = {name: self._score(name, head, train, labels) for name in self.scores}
         return fitted | {
             name: lambda seen, score=detector: score(seen.logits, seen.features)
             for name, detector in named.items()
@@ -210,34 +186,6 @@ class OODScores(Probe):
         return lambda seen: vim(seen.features, seen.logits)
 
 
-def set_name(source: str) -> str:
-    """What a set is called in metrics and file names: a published one by its name, any other by its
-    file or folder.
-
-    >>> set_name("svhn"), set_name("images/My textures"), set_name("mnist/images-idx3-ubyte.gz")
-    ('svhn', 'my_textures', 'images_idx3_ubyte')
-    """
-    return (
-        source
-        if source in PUBLISHED
-        else re.sub(r"\W+", "_", Path(source).name.split(".")[0]).strip("_").lower()
-    )
-
-
-def _absence(source: str, root: str) -> str | None:
-    """Why a set is not to be had; None where it is.
-
-    The first rank tries to fetch it, so that ranks neither race nor disagree.
-    """
-    reason = None
-    if rank_and_ranks()[0] == 0:
-        try:
-            fetch_ood_set(source, root)
-        except AbsentFile as absent:
-            reason = str(absent)
-    return from_first_rank(reason)
-
-
 def _title(data: VoteDataModule) -> str:
     crowd = " (simulated annotators)" if data.simulated else ""
     return f"{data.name}{crowd}"  # not the delivery: members of a pack share their data
@@ -254,21 +202,3 @@ def _evaluate(scores: dict[str, Score], seen: Outputs, what: str) -> dict[str, T
                 "the network's outputs overflow, so train it again with a lower learning rate."
             )
     return result
-
-
-def _check_names(option: str, names: list[str]) -> None:
-    for name in names:
-        if not re.fullmatch(r"\w+", name):
-            raise InputError(
-                f"OODScores's {option} hold the name '{name}'; it goes into metrics, so it must "
-                "be made of letters, digits and underscores."
-            )
-        if len(name.encode()) > LONGEST:
-            raise InputError(
-                f"OODScores's {option} hold the name {name[:30]}…, of {len(name.encode())} bytes; "
-                f"it names files, so it must be at most {LONGEST} bytes long."
-            )
-        if names.count(name) > 1:
-            raise InputError(
-                f"OODScores's {option} name {name} twice; give each a name of its own."
-            )

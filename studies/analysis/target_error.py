@@ -23,35 +23,10 @@ from experiment.build import build_data
 from metrics import functional
 from studies.analysis.collect import Record
 from studies.analysis.data_of_runs import data_key
-from studies.analysis.statistics import bootstrap_interval
+from studies.analysis.gain_bins import Bin, Gains, bin_edges, gain_by_bin, rank_correlation
 from studies.report.section import ABSENT, FigureSpec
 
-NO_ERROR = 1e-6  # a distance below it is rounding: one vote more or less is above 1e-4
 Distance = Literal["js", "l1"]
-
-
-@dataclass(frozen=True)
-class Gains:
-    """Of one delivery, number of votes and seed: item by item."""
-
-    distance: np.ndarray
-    gain: np.ndarray  # in nats; above 0 where this delivery is better than the reference
-
-
-@dataclass(frozen=True)
-class Bin:
-    """The mean gain over the items whose target error lies in a range, `low` excluded (the first
-    bin is of targets without error).
-    """
-
-    low: float
-    high: float
-    distance: float  # mean over items
-    items: int  # of all seeds together
-    seeds: int
-    gain: float  # mean over seeds of their means over items
-    gain_low: float  # 95 % bootstrap interval over seeds; NaN for one
-    gain_high: float
 
 
 @dataclass(frozen=True)
@@ -69,31 +44,20 @@ class TargetError:
         return {len(gains.gain) for seeds in self.cells.values() for gains in seeds.values()}
 
     def spearman(self, method: Any, panel: Any = ABSENT) -> dict[tuple, float]:
-        """Each seed's rank correlation between target error and gain; NaN where either is the same
-        for all items.
-        """
-        return {
-            unit: _spearman(gains) for unit, gains in self.cells.get((method, panel), {}).items()
-        }
+        """Each seed's rank correlation between target error and gain."""
+        seeds = self.cells.get((method, panel), {})
+        return {unit: rank_correlation(gains) for unit, gains in seeds.items()}
 
     def bins(self, panel: Any, number: int) -> dict[Any, list[Bin]]:
-        """By delivery; the edges are those of all seeds' items together, so that every seed's bins
-        are the same.
-        """
-        of_panel = {
-            method: seeds
-            for (method, place), seeds in self.cells.items()
-            if place == panel and seeds
-        }
+        """Bins by delivery; their edges are those of all seeds' items together."""
+        cells = self.cells.items()
+        of_panel = {method: seeds for (method, at), seeds in cells if at == panel and seeds}
         if not of_panel:
             return {}
-        by_unit = {
-            unit: gains.distance for seeds in of_panel.values() for unit, gains in seeds.items()
-        }
+        every = [unit for seeds in of_panel.values() for unit in seeds.items()]
+        by_unit = {unit: gains.distance for unit, gains in every}
         edges = bin_edges(np.concatenate(list(by_unit.values())), number)
-        return {
-            method: gain_by_bin(list(seeds.values()), edges) for method, seeds in of_panel.items()
-        }
+        return {m: gain_by_bin(list(seeds.values()), edges) for m, seeds in of_panel.items()}
 
 
 def target_errors(spec: FigureSpec, records: list[Record], paired: list[str]) -> TargetError:
@@ -101,30 +65,21 @@ def target_errors(spec: FigureSpec, records: list[Record], paired: list[str]) ->
     records = spec.select(records)
     if not records:
         return TargetError({}, "none of its runs is finished")
-    places = {
-        (
-            record.factors[spec.rows],
-            record.factors[spec.panels] if spec.panels else ABSENT,
-            _unit(record, paired),
-        ): record
-        for record in records
-        if (record.folder / "predictions.parquet").is_file()
-    }
+    predicted = [r for r in records if (r.folder / "predictions.parquet").is_file()]
+    places = {}
+    for record in predicted:
+        panel = record.factors[spec.panels] if spec.panels else ABSENT
+        places[record.factors[spec.rows], panel, _unit(record, paired)] = record
     if not places:
-        return TargetError(
-            {},
-            "none of its runs has a predictions.parquet, which cli.py predict writes",
-            len(records),
-        )
+        note = "none of its runs has a predictions.parquet, which cli.py predict writes"
+        return TargetError({}, note, len(records))
     try:
         cells = _gains(spec, places)
     except InputError as error:  # the data is absent or another; the figure's place says so
         return TargetError({}, str(error).rstrip("."), len(records))
-    note = (
-        ""
-        if any(cells.values())
-        else f"no seed has predictions of both {spec.reference} and another delivery"
-    )
+    note = ""
+    if not any(cells.values()):
+        note = f"no seed has predictions of both {spec.reference} and another delivery"
     return TargetError(cells, note, len(records), len(places))
 
 
@@ -139,41 +94,34 @@ def _gains(
     for unit in sorted({unit for _, _, unit in places}, key=str):
         for panel in spec.panel_levels:
             reference = places.get((spec.reference, panel, unit))
-            others = {
-                method: result
-                for method in methods
-                if (result := places.get((method, panel, unit)))
-            }
+            candidates = {method: places.get((method, panel, unit)) for method in methods}
+            others = {method: record for method, record in candidates.items() if record}
             if reference is None or not others:
                 continue
             data = _data(reference.config, kept)
             votes = reference.config["data"]["init_args"]["votes_per_item"]
-            distance, chosen = item_distances(
-                data, votes, spec.distance, spec.quantile if spec.items == "high" else None
-            )
+            quantile = spec.quantile if spec.items == "high" else None
+            distance, chosen = item_distances(data, votes, spec.distance, quantile)
             base = training_nll(reference.folder, data)[chosen]
             for method, record in others.items():
-                cells[method, panel][unit] = Gains(
-                    distance, (base - training_nll(record.folder, data)[chosen]).numpy()
-                )
+                gain = base - training_nll(record.folder, data)[chosen]
+                cells[method, panel][unit] = Gains(distance, gain.numpy())
     return cells
 
 
 def item_distances(
     data: VoteDataModule, votes_per_item: int, distance: Any, quantile: float | None
 ) -> tuple[np.ndarray, Tensor]:
-    """Between the sparse and the full target of the training items, and which of them count: those
-    of high disagreement, where a quantile is given.
+    """Target errors of the training items that count, and which these are: all, or with a quantile
+    those of high disagreement.
 
-    The sparse target is what soft labels train on: the datamodule itself draws it, as it did for
+    The sparse target is what soft labels train on. The datamodule draws it again, as it did for
     training.
     """
     assert data.corpus is not None
     rows = data.rows("train")
-    sparse, full = (
-        data.bind(SoftLabels(), votes_per_item).targets(0),
-        data.annotator_probs[torch.from_numpy(rows)],
-    )
+    sparse = data.bind(SoftLabels(), votes_per_item).targets(0)
+    full = data.annotator_probs[torch.from_numpy(rows)]
     chosen = torch.ones(len(rows), dtype=torch.bool)
     if quantile is not None:
         chosen = torch.from_numpy(data.corpus.votes.high_disagreement(quantile)[rows])
@@ -182,10 +130,9 @@ def item_distances(
 
 def distances(sparse: Tensor, full: Tensor, distance: Distance) -> Tensor:
     """Row by row: the Jensen-Shannon distance (the square root of the divergence in nats) or the
-    sum of absolute differences (L1).
+    sum of absolute differences (L1). Two certain targets that differ are as far apart as can be:
 
     >>> sparse, full = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
-    >>> # the largest of either
     >>> round(distances(sparse, full, "js").item(), 6), distances(sparse, full, "l1").item()
     (0.832555, 2.0)
     """
@@ -195,18 +142,15 @@ def distances(sparse: Tensor, full: Tensor, distance: Distance) -> Tensor:
 
 
 def training_nll(folder: Path, data: VoteDataModule) -> Tensor:
-    """Soft NLL of each training item against all votes, in the datamodule's order, from a run's
-    predictions.
+    """Soft NLL of each training item against all votes, from a run's predictions, in the
+    datamodule's order.
     """
     path = folder / "predictions.parquet"
     table = read_predictions(folder, "train")
     index = torch.tensor(table["index"].to_numpy())
     rows = torch.from_numpy(data.rows("train"))
-    order = index.argsort()
-    if (
-        not torch.equal(index[order], rows.sort().values)
-        or number_of_classes(table) != data.num_classes
-    ):
+    same_items = torch.equal(index.sort().values, rows.sort().values)
+    if not same_items or number_of_classes(table) != data.num_classes:
         raise InputError(
             f"{path} is not of the training items of its run's config; run predict again."
         )
@@ -214,71 +158,6 @@ def training_nll(folder: Path, data: VoteDataModule) -> Tensor:
     own = torch.empty_like(probs)
     own[data.training_row.cpu()[index]] = probs
     return functional.item_nll(own, data.annotator_probs[rows])
-
-
-def bin_edges(distance: np.ndarray, number: int) -> np.ndarray:
-    """The upper edges of a bin for targets without error and of `number` bins that hold equally
-    many of the others; ties can make them fewer.
-
-    Of CIFAR-10H almost half of all items are unanimous, so their few votes are exact; bins of equal
-    mass over all items would be mostly of those, and bins of equal width mostly empty.
-
-    >>> bin_edges(np.array([0.0, 0.0, 1.0, 2.0, 3.0, 4.0]), 2).tolist()
-    [0.0, 2.5, 4.0]
-    """
-    errors = distance[distance > NO_ERROR]
-    if not len(errors):
-        return np.zeros(1)
-    return np.append(0.0, np.unique(np.quantile(errors, np.linspace(0, 1, number + 1)[1:])))
-
-
-def gain_by_bin(seeds: list[Gains], edges: np.ndarray) -> list[Bin]:
-    """Bins in which some seed has no item are left out: a mean over other seeds than elsewhere
-    would not be comparable.
-    """
-    number = len(edges)
-    bins = [
-        np.searchsorted(edges, np.where(g.distance > NO_ERROR, g.distance, 0)).clip(max=number - 1)
-        for g in seeds
-    ]
-    counts = np.stack([np.bincount(b, minlength=number) for b in bins])
-    gains = np.stack(
-        [np.bincount(b, weights=g.gain, minlength=number) for b, g in zip(bins, seeds, strict=True)]
-    )
-    errors = np.sum(
-        [
-            np.bincount(b, weights=g.distance, minlength=number)
-            for b, g in zip(bins, seeds, strict=True)
-        ],
-        axis=0,
-    )
-    result = []
-    for place in np.flatnonzero(counts.all(0)):
-        means = gains[:, place] / counts[:, place]
-        low, high = bootstrap_interval(means) if len(means) > 1 else (np.nan, np.nan)
-        items = int(counts[:, place].sum())
-        lower = float(edges[place - 1]) if place else 0.0
-        result.append(
-            Bin(
-                lower,
-                float(edges[place]),
-                float(errors[place] / items),
-                items,
-                len(means),
-                float(means.mean()),
-                low,
-                high,
-            )
-        )
-    return result
-
-
-def _spearman(gains: Gains) -> float:
-    if len(gains.gain) < 2:
-        return float("nan")
-    return functional.correlation(
-        torch.from_numpy(gains.distance), torch.from_numpy(gains.gain), "spearman"
-    ).item()
 
 
 def _unit(record: Record, paired: list[str]) -> tuple:
