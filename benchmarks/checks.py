@@ -50,6 +50,8 @@ spent: defaultdict[str, float] = defaultdict(float)  # CPU seconds of a test and
 
 
 def timed(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, with its CPU seconds added to those of its name."""
+
     def run(*args: Any, **kwargs: Any) -> Any:
         start = process_time()
         try:
@@ -61,6 +63,7 @@ def timed(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def random_data(self: CIFAR10H) -> tuple[torch.Tensor, VoteTable]:
+    """Images and votes of CIFAR-10H's size."""
     rng = np.random.default_rng(0)
     votes = rng.multinomial(51, rng.dirichlet(np.full(10, 0.2), 10_000))
     return torch.from_numpy(rng.integers(256, size=(10_000, 3, 32, 32), dtype=np.uint8)), VoteTable(
@@ -69,6 +72,7 @@ def random_data(self: CIFAR10H) -> tuple[torch.Tensor, VoteTable]:
 
 
 def main() -> None:
+    """Time the checks inside several tests, and print their share."""
     torch.set_num_threads(1)
     for module, name in ((module, name) for module, names in CHECKS.items() for name in names):
         setattr(module, name, timed("checks", getattr(module, name)))

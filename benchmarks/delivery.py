@@ -35,6 +35,7 @@ DELIVERIES: dict[str, Delivery] = {"SLS": StochasticLabelSampling(), "Multipass"
 
 
 def main() -> None:
+    """Compare with the loops, then measure at scale."""
     torch.set_num_threads(1)
     conclusions = compare_with_loops()
     if linux_counts_memory():
@@ -43,6 +44,7 @@ def main() -> None:
 
 
 def compare_with_loops() -> list[str]:
+    """Print milliseconds per epoch of each way; returns the ratios in words."""
     votes, origin = cifar10h_votes()
     assert votes.counts is not None
     items, classes = votes.counts.shape
@@ -76,6 +78,7 @@ def compare_with_loops() -> list[str]:
 
 
 def measure_scale() -> list[str]:
+    """Print seconds and memory at three sizes; returns whether memory is linear."""
     classes, votes_per_item = 100, 20
     print(
         f"\nN x {classes} synthetic table, {votes_per_item} votes per item; extra memory is the "
@@ -109,6 +112,7 @@ def measure_scale() -> list[str]:
 
 
 def cifar10h_votes() -> tuple[VoteTable, str]:
+    """The real table where it is at hand, else a synthetic one, and which of them."""
     root = os.environ.get("PLURALITY_DATA")
     if root is None:
         return synthetic_votes(10_000, 10, 51), "synthetic votes (PLURALITY_DATA is not set)"
@@ -118,6 +122,7 @@ def cifar10h_votes() -> tuple[VoteTable, str]:
 
 
 def synthetic_votes(items: int, classes: int, votes_per_item: int) -> VoteTable:
+    """A table of random votes, equally many for each item."""
     cast = np.random.default_rng(0).integers(classes, size=(items, votes_per_item))
     cell = (cast + np.arange(items)[:, None] * classes).ravel()
     return VoteTable(
@@ -139,6 +144,7 @@ def peak_extra_bytes(work: Callable[[], object]) -> int:
 
 
 def resident_bytes(field: str) -> int:
+    """What Linux counts for this process under a name."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 

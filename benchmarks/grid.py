@@ -25,7 +25,8 @@ from itertools import product
 from typing import Any
 
 from measure import best_of, verdict, with_idle_threads_asleep
-from packed import CORES, THREADS, Case, run_packs_side_by_side, run_stock, silence
+from packed import CORES, THREADS, run_packs_side_by_side, silence
+from packed_peer import Case, run_stock
 
 from datamodules.votes.delivery import MajorityVote, SoftLabels
 from lightning_modules.networks import MLPHead
@@ -69,10 +70,12 @@ CASES = [
 
 
 def in_minutes(seconds: float) -> str:
+    """Seconds as minutes to read."""
     return f"{seconds / 60:.1f} min"
 
 
 def measure(number: int) -> None:
+    """Print every case, and the whole grid's time in both ways."""
     silence()
     start = best_of(
         2,

@@ -18,31 +18,36 @@ slower than curvlinops with scipy's eigsh.
 
 import math
 import warnings
-from collections.abc import Callable
-from time import perf_counter
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from curvlinops import HessianLinearOperator, hutchpp_trace
+from hessian_peers import (
+    EIGENVALUE,
+    TRACE,
+    Batches,
+    Cost,
+    of_curvlinops,
+    of_pyhessian,
+    reached,
+    timed,
+)
 from measure import verdict
-from pyhessian import hessian as PyHessian
-from scipy.sparse.linalg import LinearOperator, eigsh
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
 from callbacks.hessian.eigenvalues import ends_by_lanczos
 from callbacks.hessian.hessian_product import HessianProduct
+from callbacks.hessian.spectrum import Spectrum
 from callbacks.hessian_spectrum import measure_spectrum
 from datamodules import Digits
 from lightning_modules.networks import LeNet, Network, ResNet18, SimpleFFN
 
-EIGENVALUE, TRACE = 0.01, 0.02
-Batches = list[tuple[Tensor, Tensor]]
-
 
 def main() -> None:
+    """Train the three networks, and compare on each."""
     warnings.filterwarnings("ignore")
     torch.manual_seed(0)
     data = Digits()
@@ -69,26 +74,20 @@ def main() -> None:
 
 
 def compare(name: str, network: Network, batches: Batches, seeds: range, target: float) -> None:
+    """Print what each method costs on one network, and the ratios."""
     reference = reference_eigenvalue(network, batches), gauss_newton_trace(network, batches)
     print(
         f"\n{name}: {sum(p.numel() for p in network.parameters()):,} parameters; largest "
         f"eigenvalue {reference[0]:.4g}, trace {reference[1]:.4g}"
     )
     print(f"{'':34s}{'eigenvalue':>22s}{'trace':>22s}{'both':>12s}")
-    ours = show(
-        "measure_spectrum, both at once", None, None, of_ours(network, batches, seeds, reference)
-    )
-    alone = show(
-        "Lanczos, the eigenvalue alone",
-        of_lanczos(network, batches, seeds, reference[0]),
-        None,
-        None,
-    )
+    both = of_ours(network, batches, seeds, reference)
+    ours = show("measure_spectrum, both at once", None, None, both)
+    eigenvalue = of_lanczos(network, batches, seeds, reference[0])
+    alone = show("Lanczos, the eigenvalue alone", eigenvalue, None)
     hessians = show("PyHessian", *of_pyhessian(network, batches, seeds, reference))
-    curvlinops = show(
-        "curvlinops, eigsh and Hutch++",
-        *of_curvlinops(network, batches, seeds, reference, patience=3 * ours[2]),
-    )
+    costs = of_curvlinops(network, batches, seeds, reference, patience=3 * ours[2])
+    curvlinops = show("curvlinops, eigsh and Hutch++", *costs)
     eigen_ratio = curvlinops[0] / alone[0]
     print(
         f"{hessians[2] / ours[2]:.1f}x PyHessian (target {target}x): "
@@ -104,12 +103,10 @@ def compare(name: str, network: Network, batches: Batches, seeds: range, target:
     )
 
 
-Cost = tuple[float, float, float]  # seconds, products, error
-
-
 def show(
     name: str, eigenvalue: Cost | None, trace: Cost | None, both: Cost | None = None
 ) -> list[float]:
+    """Print one method's line; returns its seconds for the eigenvalue, the trace and both."""
     total = both[0] if both else sum(cost[0] for cost in (eigenvalue, trace) if cost)
     cells = [f"{c[0]:7.2f} s {c[1]:5.0f} Hv {c[2]:4.1%}" if c else "" for c in (eigenvalue, trace)]
     last = f"{both[0]:7.2f} s {both[1]:5.0f} Hv {both[2]:4.1%}" if both else f"{total:7.2f} s"
@@ -122,21 +119,25 @@ def of_ours(
 ) -> Cost:
     """The callback's defaults; the error shown is the trace's, root mean square over seeds."""
     seconds, products, eigen, trace = [], [], [], []
+
+    def run(seed: int) -> Spectrum:
+        product = HessianProduct(network, lambda: batches)
+        return measure_spectrum(product, seed, EIGENVALUE, TRACE)
+
     for seed in seeds:
-        took, spectrum = timed(
-            lambda seed=seed: measure_spectrum(
-                HessianProduct(network, lambda: batches), seed, EIGENVALUE, TRACE
-            )
-        )
+        took, spectrum = timed(partial(run, seed))
         seconds.append(took)
         products.append(spectrum.products)
         eigen.append(abs(spectrum.ends.largest / reference[0] - 1))
         trace.append(spectrum.trace.value / reference[1] - 1)
     assert max(eigen) <= EIGENVALUE, f"the eigenvalue is {max(eigen):.2%} off"
-    return np.mean(seconds), np.mean(products), np.sqrt(np.mean(np.square(trace)))  # pyright: ignore[reportReturnType]
+    error = float(np.sqrt(np.mean(np.square(trace))))
+    return float(np.mean(seconds)), float(np.mean(products)), error
 
 
 def of_lanczos(network: Network, batches: Batches, seeds: range, reference: float) -> Cost:
+    """The eigenvalue alone, as eigsh finds it."""
+
     def run(seed: int) -> tuple[float, int]:
         product = HessianProduct(network, lambda: batches)
         start = torch.randn(product.size, generator=torch.Generator().manual_seed(seed))
@@ -146,129 +147,11 @@ def of_lanczos(network: Network, batches: Batches, seeds: range, reference: floa
     return reached(run, seeds, reference)
 
 
-def of_pyhessian(
-    network: Network, batches: Batches, seeds: range, reference: tuple[float, float]
-) -> tuple[Cost, Cost]:
-    """One batch is given to PyHessian as such, so that it, too, keeps the gradient's graph."""
-
-    def start(seed: int):
-        torch.manual_seed(seed)
-        where = {"data": batches[0]} if len(batches) == 1 else {"dataloader": batches}
-        return PyHessian(network, nn.CrossEntropyLoss(), cuda=False, **where)
-
-    calls = Counted(torch.autograd.grad)
-
-    def run(seed: int, tolerance: float) -> tuple[float, int]:
-        calls.count = 0
-        torch.autograd.grad = calls
-        try:
-            value = start(seed).eigenvalues(maxIter=500, tol=tolerance)[0][0]
-        finally:
-            torch.autograd.grad = calls.function
-        return value, calls.count // len(batches)
-
-    for tolerance in (1e-2, 3e-3, 1e-3, 3e-4, 1e-4):
-        eigenvalue = reached(
-            lambda seed, t=tolerance: run(seed, t), seeds, reference[0], strict=False
-        )
-        if eigenvalue[2] <= EIGENVALUE:
-            break
-    took, samples = timed(lambda: start(0).trace(maxIter=100, tol=0.0))
-    network.zero_grad()
-    return eigenvalue, hutchinson_cost(np.array(samples), took, reference[1])
-
-
-class Counted:
-    def __init__(self, function):
-        self.function, self.count = function, 0
-
-    def __call__(self, *args, **kwargs):
-        self.count += 1
-        return self.function(*args, **kwargs)
-
-
-def hutchinson_cost(samples: np.ndarray, seconds: float, reference: float) -> Cost:
-    needed = max(1, math.ceil((samples.std() / reference / TRACE) ** 2))
-    return seconds / len(samples) * needed, needed, TRACE
-
-
-def of_curvlinops(
-    network: Network,
-    batches: Batches,
-    seeds: range,
-    reference: tuple[float, float],
-    patience: float,
-) -> tuple[Cost, Cost]:
-    """Its trace is given up, with the error that it has by then, when a single estimate has taken
-    `patience` seconds: it is slower.
-    """
-    operator = HessianLinearOperator(
-        network,
-        nn.CrossEntropyLoss(),
-        list(network.parameters()),
-        batches,
-        check_deterministic=False,
-    )
-
-    def run(seed: int) -> tuple[float, int]:
-        product = Counted(lambda v: operator @ torch.from_numpy(v))
-        scipy_form = LinearOperator(
-            operator.shape,
-            matvec=lambda v: product(v.ravel()).numpy(),  # pyright: ignore
-            dtype=np.float32,  # pyright: ignore
-        )
-        first = np.random.default_rng(seed).standard_normal(operator.shape[0], dtype=np.float32)
-        options: dict[str, Any] = {"tol": EIGENVALUE, "v0": first, "return_eigenvectors": False}
-        value = eigsh(scipy_form, k=1, which="LA", **options)[0]
-        return float(value), product.count
-
-    eigenvalue = reached(run, seeds, reference[0])
-    for products in (12, 18, 24, 30, 36, 48, 60, 90, 120, 180, 240):
-        errors, seconds = [], []
-        for seed in seeds:
-            torch.manual_seed(seed)
-            took, value = timed(lambda n=products: hutchpp_trace(operator, n))
-            errors.append(float(value) / reference[1] - 1)
-            seconds.append(took)
-            if took > patience:
-                break
-        if max(seconds) > patience or np.sqrt(np.mean(np.square(errors))) <= TRACE:
-            break
-    return eigenvalue, (
-        float(np.mean(seconds)),
-        products,
-        float(np.sqrt(np.mean(np.square(errors)))),
-    )
-
-
-def reached(
-    run: Callable[[int], tuple[float, int]], seeds: range, reference: float, strict: bool = True
-) -> Cost:
-    """Mean seconds and products over seeds, and the worst error."""
-    results = [timed(lambda seed=seed: run(seed)) for seed in seeds]
-    error = max(abs(value / reference - 1) for _, (value, _) in results)
-    assert error <= EIGENVALUE or not strict, f"the eigenvalue is {error:.2%} off"
-    return (
-        float(np.mean([seconds for seconds, _ in results])),
-        float(np.mean([products for _, (_, products) in results])),
-        error,
-    )
-
-
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = perf_counter()
-    result = work()
-    return perf_counter() - start, result
-
-
 def reference_eigenvalue(network: Network, batches: Batches) -> float:
+    """The largest eigenvalue, converged to 1e-6."""
     product = HessianProduct(network, lambda: batches)
-    ends, _ = ends_by_lanczos(
-        product,
-        torch.randn(product.size, generator=torch.Generator().manual_seed(99)),
-        1e-6,
-        least=30,
-    )
+    start = torch.randn(product.size, generator=torch.Generator().manual_seed(99))
+    ends, _ = ends_by_lanczos(product, start, 1e-6, least=30)
     return ends.largest
 
 
@@ -285,41 +168,34 @@ def gauss_newton_trace(network: Network, batches: Batches) -> float:
     for inputs, _ in batches:
         q = network(inputs).softmax(-1).detach()
         for k in range(q.shape[1]):
-            gradients = vmap(grad(centred_logit), (None, 0, 0, None), chunk_size=64)(
-                parameters, inputs, q, torch.tensor(k)
-            )
-            total += float(
-                sum(
-                    (q[:, k] * g.flatten(1).square().sum(1)).double().sum()
-                    for g in gradients.values()
-                )
-            )
+            per_item = vmap(grad(centred_logit), (None, 0, 0, None), chunk_size=64)
+            gradients = per_item(parameters, inputs, q, torch.tensor(k)).values()
+            squares = [(q[:, k] * g.flatten(1).square().sum(1)).double().sum() for g in gradients]
+            total += float(sum(squares))
         items += len(inputs)
     return total / items
 
 
 def train(network: Network, data: Digits, enlarge: bool, epochs: int = 5) -> None:
+    """Bring a network into a basin."""
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     for epoch in range(epochs):
         loader: Any = data.train_dataloader()
         loader.sampler.set_epoch(epoch)
         for inputs, index in loader:
             optimizer.zero_grad()
-            F.cross_entropy(
-                network(images(inputs, enlarge)), data.annotator_probs[index]
-            ).backward()
+            logits = network(images(inputs, enlarge))
+            F.cross_entropy(logits, data.annotator_probs[index]).backward()
             optimizer.step()
     network.eval()
 
 
 def images(inputs: Tensor, enlarge: bool) -> Tensor:
+    """The digits, or 3 x 32 x 32 images of them."""
     if not enlarge:
         return inputs
-    return (
-        F.interpolate(inputs, scale_factor=4)
-        .expand(-1, 3, -1, -1)
-        .contiguous(memory_format=torch.channels_last)
-    )
+    large = F.interpolate(inputs, scale_factor=4).expand(-1, 3, -1, -1)
+    return large.contiguous(memory_format=torch.channels_last)
 
 
 if __name__ == "__main__":

@@ -45,18 +45,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
-import warnings
 from itertools import pairwise
 from pathlib import Path
-from time import perf_counter, process_time, sleep
+from time import perf_counter
 from typing import Any
 
 import numpy as np
+from load_parts import BATCH, FEWEST, LIMIT, OURS, rates, stages
+from measure import linux_counts_memory, verdict
 
-CLASSES, VOTES, FEATURES, ANNOTATORS, BATCH = 100, 20, 1024, 5000, 1024
+CLASSES, VOTES, FEATURES, ANNOTATORS = 100, 20, 1024, 5000
 SIZES = (250_000, 500_000, 1_000_000)
-LIMIT = 3 * 10**9  # bytes of RLIMIT_DATA
 SETTINGS = {
     "OMP_NUM_THREADS": "1",
     # these two: what is freed goes back to the system, where malloc would keep some of it and
@@ -66,15 +65,11 @@ SETTINGS = {
     # Arrow's own allocator reserves a gigabyte of addresses, which RLIMIT_DATA would count as used
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
-OURS = "one gather per batch"
 AT_ONCE = 50_000  # items that are written at a time
-WARM, TIMED = 40, 30  # batches from a cached file
-FEWEST = max(WARM, TIMED)
 
 
 def main() -> None:
-    from measure import linux_counts_memory
-
+    """Measure each size below the folder that is named, and conclude."""
     if not linux_counts_memory():
         return
     sizes = [int(word) for word in sys.argv[2:]] or SIZES
@@ -92,6 +87,7 @@ def main() -> None:
 
 
 def measure(folder: Path, items: int) -> dict[str, float]:
+    """Write the files of one size, do all parts with them and print what each took."""
     start = perf_counter()
     write_votes(folder / "votes.parquet", items)
     write_embeddings(folder / "embeddings.npy", items)
@@ -101,17 +97,13 @@ def measure(folder: Path, items: int) -> dict[str, float]:
         f"written in {perf_counter() - start:.0f} s",
         flush=True,
     )
-    result = {
-        **in_process("stages", folder),
-        "rates": in_process("rates", folder / "embeddings.npy"),
-    }
+    result = in_process("stages", folder)
+    result["rates"] = in_process("rates", folder / "embeddings.npy")
     base = result.pop("base")
     for name, (seconds, busy, peak) in result["stages"].items():
-        print(
-            f"    {name:34s}{seconds:8.2f} s ({busy:6.2f} s of a "
-            f"core){(peak - base) / 1e6:12,.0f} MB{(peak - base) / items:10,.0f} bytes per item",
-            flush=True,
-        )
+        time = f"{seconds:8.2f} s ({busy:6.2f} s of a core)"
+        memory = f"{(peak - base) / 1e6:12,.0f} MB{(peak - base) / items:10,.0f} bytes per item"
+        print(f"    {name:34s}{time}{memory}", flush=True)
     for name, rate in result["rates"].items():
         print(f"    {name:44s}{rate:12,.0f} items/s", flush=True)
     peak = max(peak for *_, peak in result["stages"].values())
@@ -127,12 +119,11 @@ def measure(folder: Path, items: int) -> dict[str, float]:
 
 
 def in_process(part: str, where: Path) -> dict[str, Any]:
+    """Do `stages` or `rates` in a process of its own; returns what it prints."""
     command = [sys.executable, __file__, part, str(where)]
-    return json.loads(
-        subprocess.run(
-            command, check=True, stdout=subprocess.PIPE, env={**os.environ, **SETTINGS}
-        ).stdout
-    )
+    settings = {**os.environ, **SETTINGS}
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=settings)
+    return json.loads(done.stdout)
 
 
 def write_votes(path: Path, items: int) -> None:
@@ -142,36 +133,25 @@ def write_votes(path: Path, items: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names, annotator_probs = (
-        pa.array([f"class-{number:02d}" for number in range(CLASSES)]),
-        pa.array([f"person-{number}" for number in range(ANNOTATORS)]),
-    )
+    names = pa.array([f"class-{number:02d}" for number in range(CLASSES)])
+    annotators = pa.array([f"person-{number}" for number in range(ANNOTATORS)])
     schema = pa.schema([("item", pa.int64()), ("annotator", pa.string()), ("label", pa.string())])
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, items, AT_ONCE):
             rng = np.random.default_rng(start)
             rows = np.repeat(np.arange(start, min(start + AT_ONCE, items)), VOTES)
             likely = (rows * 7 + rng.integers(0, 2, len(rows)) * 3) % CLASSES
-            label = np.where(
-                rng.random(len(rows)) < 0.8, likely, rng.integers(0, CLASSES, len(rows))
-            )
-            who = (
-                rows * 31 + np.tile(np.arange(VOTES), len(rows) // VOTES) * 11
-            ) % ANNOTATORS  # twenty different people
+            is_likely = rng.random(len(rows)) < 0.8
+            label = np.where(is_likely, likely, rng.integers(0, CLASSES, len(rows)))
+            # twenty different people
+            who = (rows * 31 + np.tile(np.arange(VOTES), len(rows) // VOTES) * 11) % ANNOTATORS
             label = np.where(who < 5, who, label)
-            writer.write_table(
-                pa.table(
-                    [
-                        pa.array(rows),
-                        annotator_probs.take(pa.array(who)),
-                        names.take(pa.array(label)),
-                    ],
-                    schema=schema,
-                )
-            )
+            columns = [pa.array(rows), annotators.take(pa.array(who)), names.take(pa.array(label))]
+            writer.write_table(pa.table(columns, schema=schema))
 
 
 def write_embeddings(path: Path, items: int) -> None:
+    """A row of normal numbers per item, one of which tells a class."""
     with open(path, "wb") as stream:
         np.lib.format.write_array_header_1_0(
             stream, {"descr": "<f4", "fortran_order": False, "shape": (items, FEATURES)}
@@ -183,165 +163,8 @@ def write_embeddings(path: Path, items: int) -> None:
             stream.write(block.data)
 
 
-class Watch:
-    """Seconds and the peak of anonymous memory of each stage."""
-
-    def __init__(self):
-        self.peak, self.stages = anonymous(), {}
-        threading.Thread(target=self._look, daemon=True).start()
-
-    def _look(self) -> None:
-        while True:
-            self.peak = max(self.peak, anonymous())
-            sleep(0.01)
-
-    def stage(self, name: str, work):
-        self.peak, start, busy = anonymous(), perf_counter(), process_time()
-        result = work()
-        self.stages[name] = (perf_counter() - start, process_time() - busy, self.peak)
-        return result
-
-
-def anonymous() -> int:
-    return 1024 * next(
-        int(line.split()[1])
-        for line in Path("/proc/self/status").read_text().splitlines()
-        if line.startswith("RssAnon")
-    )
-
-
-def stages(folder: Path) -> None:
-    """All stages in this process, under the limit; prints what was found as JSON."""
-    import resource  # only Linux and macOS have it
-
-    resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
-    import torch
-    from lightning import Trainer
-
-    from datamodules import Multipass, OwnVotes, SoftLabels, StochasticLabelSampling
-    from datamodules.custom.describe import describe
-    from datamodules.fingerprint import fingerprint
-    from lightning_modules import AnnotatorClassifier
-    from lightning_modules.networks import MLPHead
-
-    torch.set_num_threads(1)
-    warnings.filterwarnings("ignore")
-    options: dict[str, Any] = {
-        "root": str(folder),
-        "votes": "votes.parquet",
-        "item": "item",
-        "label": "label",
-        "annotator": "annotator",
-    }
-    options |= {
-        "embeddings": "embeddings.npy",
-        "batch_size": BATCH,
-        "delivery": StochasticLabelSampling(),
-    }
-    watch, base = Watch(), anonymous()
-    watch.stage(
-        "describe", lambda: print("\n".join(describe(OwnVotes(**options))), file=sys.stderr)
-    )
-    data = OwnVotes(**options)
-    watch.stage("read", lambda: data.num_classes)
-    watch.stage("check, split, moments", data.setup)
-    watch.stage("fingerprint", lambda: fingerprint(data, data.training_votes()))
-    for delivery in (SoftLabels(), StochasticLabelSampling(), Multipass()):
-        name = type(delivery).__name__
-        bound = watch.stage(f"bind {name}", lambda delivery=delivery: data.bind(delivery, None))
-        watch.stage(f"targets {name}", lambda bound=bound: bound.targets(1))
-        del bound
-    model = AnnotatorClassifier(data.input_shape, data.num_classes, MLPHead)
-    quiet: dict[str, Any] = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    trainer = Trainer(
-        max_epochs=1,
-        accelerator="cpu",
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-        **quiet,
-    )
-    watch.stage("train an epoch", lambda: trainer.fit(model, datamodule=data))
-    print(
-        f"validation soft NLL {float(trainer.callback_metrics['val/soft_nll']):.3f}",
-        file=sys.stderr,
-    )
-    print(json.dumps({"base": base, "stages": watch.stages}))
-
-
-def rates(path: Path) -> None:
-    """Items per second of random batches, from a cached file and from one that was dropped from the
-    cache; prints them as JSON.
-    """
-    import torch
-    from torch.utils.data import DataLoader, Dataset
-
-    from datamodules.loading import TensorLoader
-    from datamodules.memmap_inputs import MemmapInputs, memmap_array
-    from datamodules.order import BatchOrder
-
-    torch.set_num_threads(1)
-
-    class Rows(Dataset):
-        def __init__(self):
-            self.values = np.load(path, mmap_mode="r")
-
-        def __len__(self) -> int:
-            return len(self.values)
-
-        def __getitem__(self, row: int):
-            return torch.from_numpy(np.array(self.values[row])), row
-
-    def gather(seed: int) -> TensorLoader:
-        values = memmap_array(path)
-        return TensorLoader(
-            MemmapInputs(values, np.arange(len(values))),
-            BatchOrder(torch.arange(len(values)), BATCH, seed, shuffle=True),
-        )
-
-    def single(workers: int, seed: int) -> DataLoader:
-        return DataLoader(
-            Rows(),
-            batch_sampler=[batch.tolist() for batch in gather(seed).sampler][:FEWEST],
-            num_workers=workers,
-        )
-
-    def feed(loader, batches: int) -> float:
-        feeder, start, items = iter(loader), perf_counter(), 0
-        for _ in range(batches):
-            items += len(next(feeder)[1])
-        return items / (perf_counter() - start)
-
-    result = {}
-    for state in ("from disk", "cached"):
-        for name, loader in (
-            (OURS, gather),
-            ("DataLoader, 0 workers", lambda seed: single(0, seed)),
-            ("DataLoader, 2 workers", lambda seed: single(2, seed)),
-        ):
-            if state == "from disk":
-                drop(path)
-            batches = loader(0)
-            if state == "cached":
-                feed(batches, WARM)
-            result[f"{name}, {state}"] = feed(batches, TIMED if state == "cached" else 10)
-            del batches  # and its map, which would keep the file cached
-    print(json.dumps(result))
-
-
-def drop(path: Path) -> None:
-    with open(path, "rb") as stream:
-        os.fsync(stream.fileno())
-        os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
 def conclude(result: list[dict[str, float]]) -> None:
-    from measure import verdict
-
+    """Hold what was measured against the targets."""
     last = result[-1]
     steps = [
         (more["peak"] - less["peak"]) / (more["items"] - less["items"])

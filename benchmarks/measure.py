@@ -43,4 +43,5 @@ def linux_counts_memory() -> bool:
 
 
 def verdict(reached: bool) -> str:
+    """Whether a target is reached, in a word."""
     return "reached" if reached else "NOT reached"

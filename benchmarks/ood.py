@@ -50,6 +50,7 @@ class Images(VoteDataModule):
     num_classes, input_shape = 10, (3, 32, 32)
 
     def load(self) -> Corpus:
+        """Training items first, then the test items."""
         counts = RNG.multinomial(50, np.eye(10)[np.arange(TRAIN + TEST) % 10] * 0.7 + 0.03)
         images = torch.from_numpy(RNG.integers(256, size=(TRAIN + TEST, 3, 32, 32), dtype=np.uint8))
         test = np.arange(TRAIN, TRAIN + TEST)
@@ -64,10 +65,13 @@ class Images(VoteDataModule):
 
 
 class Margin(LogitsDetector):
+    """The one score that pytorch-ood lacks, written as its users would."""
+
     def __init__(self, model):
         self.model = model
 
     def predict_logits(self, logits: Tensor) -> Tensor:
+        """Minus the difference between the two largest logits."""
         first, second = logits.topk(2).values.unbind(-1)
         return second - first
 
@@ -151,6 +155,7 @@ def measure_jobs(classifier: AnnotatorClassifier, data: Images, path: Path) -> d
 
 
 def main() -> None:
+    """Time all jobs on one network, and print the ratios."""
     classifier = AnnotatorClassifier(
         (3, 32, 32), 10, partial(ResNet18, width=8), channels_last=True
     ).eval()

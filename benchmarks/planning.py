@@ -27,6 +27,7 @@ METRICS = ("soft_nll", "kl", "accuracy", "entropy_spearman", "ece")
 
 
 def main() -> None:
+    """Plan and report large studies, and print what it takes."""
     resolve(["--config", "configs/digits.yaml"])  # builds the parser, as any command does once
     factors = {
         "data.delivery": ["SoftLabels", "MajorityVote", "Multipass", "StochasticLabelSampling"],
@@ -67,6 +68,7 @@ def main() -> None:
 
 
 def study(factors: dict) -> Study:
+    """A study with these factors and the digits' report."""
     template = Study.load("configs/studies/digits.yaml")
     return Study(
         name="large",
