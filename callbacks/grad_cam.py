@@ -52,6 +52,7 @@ class GradCAM(Probe):
         self.items, self.layer, self.explain = items, layer, explain
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
+        """Draw the panel of the test items that tell most."""
         layer = spatial_layer(classifier.network, self.layer)
         rows = panel_rows(data, self.items)
         inputs, maps, probs = self._look(classifier.network, layer, data, rows)
@@ -165,6 +166,7 @@ def spatial_layer(network: Network, name: str | None) -> nn.Module:
 
 
 def name_of(network: nn.Module, layer: nn.Module) -> str:
+    """A layer as a reader finds it: the network's class and the layer's dotted name."""
     path = next(name for name, module in network.named_modules() if module is layer)
     return f"{type(network).__name__}.{path}"
 

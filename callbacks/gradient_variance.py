@@ -102,6 +102,7 @@ class GradientVariance(Probe):
         self.draws = draws
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
+        """The variance of the test items in both ways, and how it goes with entropy."""
         probs, annotator_probs, squared_norm = last_layer(classifier, data, data.rows("test"))
         entropy = functional.entropy(annotator_probs)
         exact, sampled = (

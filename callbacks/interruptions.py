@@ -27,9 +27,11 @@ class TimeLimit(Timer):
         """Nothing: there is time."""
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin no epoch when time is up."""
         self._check(trainer)
 
     def on_train_batch_end(self, trainer: Trainer, *args, **kwargs) -> None:
+        """Interrupt an epoch when time is up."""
         if not trainer.is_last_batch:  # else the epoch may end, and its checkpoint be made
             self._check(trainer)
 
@@ -39,6 +41,7 @@ class TimeLimit(Timer):
             raise Interrupted(f"trainer.max_time ({self.words}) is over", TIME_IS_UP)
 
     def state_dict(self) -> dict:
+        """Nothing is kept: every command has the whole time."""
         return {}
 
     def load_state_dict(self, state_dict: dict) -> None:

@@ -31,11 +31,13 @@ class _IndexedItems(AllItems):
         super().__init__()
         self.add_state("index", [], dist_reduce_fx="cat")
 
-    def update(self, probs: Tensor, target_probs: Tensor, index: Tensor) -> None:  # pyright: ignore
+    def update(  # pyright: ignore[reportIncompatibleMethodOverride]  # takes the index as well
+        self, probs: Tensor, target_probs: Tensor, index: Tensor
+    ) -> None:
         super().update(probs, target_probs)
         self.index.append(index)
 
-    def compute(self):
+    def compute(self) -> Any:
         return *super().compute(), dim_zero_cat(self.index)
 
 
@@ -50,6 +52,7 @@ class PredictionTable(Callback):
         self._items = _IndexedItems()
 
     def on_predict_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin with no items."""
         self._items = _IndexedItems().to(pl_module.device)
 
     def on_predict_batch_end(
@@ -61,9 +64,11 @@ class PredictionTable(Callback):
         batch_idx,
         dataloader_idx=0,
     ) -> None:
+        """Keep what was predicted."""
         self._items.update(outputs.probs, outputs.target_probs, outputs.index)
 
     def on_predict_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Write the items of all ranks."""
         probs, target_probs, index = (values.cpu() for values in self._items.compute())
         if not trainer.is_global_zero:
             return
@@ -164,6 +169,7 @@ def read_predictions(folder: Path, split: str) -> pa.Table:
 
 
 def number_of_classes(table: pa.Table) -> int:
+    """How many classes a table of predictions has."""
     return sum(name.startswith("model_") and name[6:].isdigit() for name in table.column_names)
 
 

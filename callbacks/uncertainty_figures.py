@@ -37,6 +37,7 @@ class UncertaintyFigures(Draws):
         self._items = AllItems()
 
     def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin with no items."""
         self._items = AllItems().to(pl_module.device)
 
     on_validation_epoch_start = on_test_epoch_start
@@ -50,18 +51,22 @@ class UncertaintyFigures(Draws):
         batch_idx,
         dataloader_idx=0,
     ) -> None:
+        """Keep what was predicted."""
         self._items.update(outputs.probs, outputs.target_probs)
 
     on_validation_batch_end = on_test_batch_end
 
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Have the test items drawn."""
         self._prepare("test", trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Have the items of the last validation drawn, where there was one."""
         if self._items.update_called:
             self._prepare("val", trainer)
 
     def tag(self, name: str) -> str:
+        """The split first, as TensorBoard groups by it."""
         return name.replace("_", "/", 1)
 
     def _prepare(self, split: str, trainer: Trainer) -> None:

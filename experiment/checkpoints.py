@@ -27,6 +27,7 @@ class CheckpointFiles(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
     ) -> None:
+        """Write all or nothing; of `last.ckpt` keep the one before."""
         write_checkpoint(Path(path), checkpoint, keep=Path(path).name == "last.ckpt")
 
     def load_checkpoint(self, path: str | Path, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -124,4 +125,5 @@ def set_aside(*paths: Path) -> None:
 
 @rank_zero_only
 def say(sentence: str) -> None:
+    """Tell the user, once for all processes."""
     print(sentence, file=sys.stderr)

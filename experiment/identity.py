@@ -54,6 +54,7 @@ def identity(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def changes_training(callback: dict[str, Any]) -> bool:
+    """Whether a callback may change what is learned, and so belongs to a run's name."""
     return getattr(class_of(callback), "changes_training", True)
 
 

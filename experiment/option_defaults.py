@@ -130,6 +130,7 @@ def known_classes() -> list[str]:
 
 
 def live_snapshot() -> dict[str, dict[str, Any]]:
+    """Today's defaults of every class that a config is expected to name."""
     return {path: live_defaults(path) for path in known_classes()}
 
 

@@ -62,10 +62,12 @@ def check_checkpoint(path: Path, to_continue: bool = False, max_steps: int | Non
 
 
 def best_checkpoint(run_dir: Path) -> Path:
+    """Where a run's best weights lie, which are tested."""
     return run_dir / "checkpoints" / "best.ckpt"
 
 
 def last_checkpoint(run_dir: Path) -> Path:
+    """Where a run's newest state lies, from which it continues."""
     return run_dir / "checkpoints" / "last.ckpt"
 
 

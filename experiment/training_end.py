@@ -123,6 +123,7 @@ def _is_all(limit: int | float | None) -> bool:
 
 
 def unfinished_in_words(run_dir: Path, record: TrainingRecord | None, planned: int | None) -> str:
+    """Why a run has no result, as the end of a sentence that begins with the run."""
     if record is not None:
         return f"has no result, because its training diverged ({record.reason})"
     epochs = _epochs_to_continue_from(run_dir)

@@ -48,6 +48,7 @@ def demo(runs: Path = Path("runs")) -> None:
 
 
 def main_table(study: Study, runs: Path) -> Table:
+    """The main numbers of each delivery, as mean and standard deviation over seeds."""
     labels = study.report["labels"]
     table = Table(
         title="Digits, SIMULATED annotators", title_justify="left", box=None, padding=(0, 1, 0, 0)

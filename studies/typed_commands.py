@@ -21,4 +21,5 @@ def typed_command(word: str, study: Path | str, runs: Path | str, *rest: str) ->
 
 
 def is_default(runs: Path | str) -> bool:
+    """Whether a folder of runs is the one that needs no naming."""
     return os.path.abspath(runs) == os.path.abspath(RUNS)

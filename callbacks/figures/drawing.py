@@ -86,5 +86,6 @@ class Draws(Callback):
         return draw_pictures(pictures, folder or Path(trainer.default_root_dir), log)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Draw what nobody had drawn before."""
         for note in self.draw(trainer):
             print(f"note: {note}")

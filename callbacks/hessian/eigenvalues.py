@@ -29,6 +29,7 @@ class Ends:
 
     @property
     def abs_max(self) -> float:
+        """The largest magnitude of an eigenvalue."""
         return (
             max(abs(self.largest), abs(self.smallest))
             if math.isfinite(self.smallest)

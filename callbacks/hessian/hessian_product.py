@@ -41,6 +41,7 @@ class HessianProduct:
         self._several = False
 
     def __call__(self, vector: Tensor) -> Tensor:
+        """The product with one vector over all parameters."""
         self.spent += 1
         parts = self._cut(vector)
         if self._kept is None:

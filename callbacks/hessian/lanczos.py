@@ -26,19 +26,17 @@ class Ritz(NamedTuple):
 
     @property
     def errors(self) -> np.ndarray:
-        """What each value is off by, from its residual and its distance to its neighbours: min(r,
-        r^2 / gap).
+        """What each value is off by, from its residual r and the gap to its neighbours.
 
-        It is far below r once a value stands apart (the Kato-Temple bound, with its neighbours'
-        places estimated by the Ritz values).
+        It is min(r, r^2 / gap), far below r once a value stands apart (the Kato-Temple bound, with
+        the neighbours' places estimated by the Ritz values).
         """
         if len(self.values) == 1:
             return self.residuals
         steps = np.diff(self.values) - np.maximum(self.residuals[1:], self.residuals[:-1])
         gaps = np.minimum(np.append(steps, np.inf), np.insert(steps, 0, np.inf))
-        return np.square(self.residuals) / np.maximum(
-            np.maximum(gaps, self.residuals), np.finfo(float).tiny
-        )
+        wider = np.maximum(np.maximum(gaps, self.residuals), np.finfo(float).tiny)
+        return np.square(self.residuals) / wider
 
 
 @dataclass
@@ -53,6 +51,7 @@ class Krylov:
     rest: float
 
     def ritz(self) -> Ritz:
+        """The approximate eigenvalues that the space holds."""
         values, vectors = eigh_tridiagonal(self.diagonal, self.beside)
         return Ritz(values, self.rest * np.abs(vectors[-1]), np.square(vectors[0]))
 
@@ -67,14 +66,15 @@ def lanczos(
     found early would appear again and again.
 
     >>> matrix = torch.diag(torch.tensor([1.0, 2.0, 5.0], dtype=torch.float64))
-    >>> lanczos(lambda v: matrix @ v, torch.ones(3, dtype=torch.float64),
-    ...     steps=10).ritz().values.round(6).tolist()
+    >>> start = torch.ones(3, dtype=torch.float64)
+    >>> lanczos(lambda v: matrix @ v, start, steps=10).ritz().values.round(6).tolist()
     [1.0, 2.0, 5.0]
     """
     steps = min(steps, len(start))
     basis = start.new_empty(min(steps, ROOM), len(start))
     diagonal, beside = [], []
     direction, length = start, float(start.norm())
+    krylov = Krylov(basis[:0], np.empty(0), np.empty(0), length)
     for step in range(steps):
         if step == len(basis):
             basis = torch.cat([basis, basis.new_empty(min(step, steps - step), len(start))])

@@ -18,6 +18,8 @@ FEWEST = 8  # samples before a standard error is trusted
 
 @dataclass(frozen=True)
 class Trace:
+    """An estimate of a trace, and how far it is to be trusted."""
+
     value: float
     standard_error: float
     converged: bool  # whether the standard error met the tolerance

@@ -70,6 +70,7 @@ class KNN:
 
     @classmethod
     def fit(cls, features: Tensor, k: int) -> "KNN":
+        """Keep the training features, which are what is searched."""
         if not 1 <= k <= len(features):
             raise InputError(
                 f"OODScores's k is {k}; it must be from 1 to {len(features)}, the number of "
@@ -78,6 +79,7 @@ class KNN:
         return cls(F.normalize(features), k)
 
     def __call__(self, features: Tensor) -> Tensor:
+        """The distance of each item."""
         chunks = F.normalize(features).split(max(1, CHUNK // len(self.known)))
         nearness = torch.cat([_kth_largest(chunk @ self.known.T, self.k) for chunk in chunks])
         return (2 - 2 * nearness.double()).clamp_min(0).sqrt()
@@ -119,6 +121,7 @@ class Mahalanobis:
         return cls(means @ whitening, whitening)
 
     def __call__(self, features: Tensor) -> Tensor:
+        """The squared distance of each item."""
         return torch.cdist(features.double() @ self.whitening, self.means).amin(1).square()
 
 
@@ -156,6 +159,7 @@ class ViM:
         return cls(origin, residual, logits.double().amax(1).mean() / length)
 
     def __call__(self, features: Tensor, logits: Tensor) -> Tensor:
+        """The virtual logit of each item, plus its energy."""
         return self.alpha * ((features.double() - self.origin) @ self.residual).norm(
             dim=1
         ) + energy(logits)
@@ -187,6 +191,7 @@ class ODIN:
         return msp(logits, self.temperature)
 
     def __call__(self, network: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
+        """The score of inputs from two passes of a network."""
         with torch.enable_grad():
             inputs = inputs.detach().requires_grad_()
             moved = self.step(inputs, network(inputs))

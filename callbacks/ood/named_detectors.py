@@ -57,13 +57,16 @@ class NamedDetector:
 
     @property
     def needs_fit(self) -> bool:
+        """Whether it must see the training items first."""
         return self.detector.requires_fit
 
     @property
     def takes_logits(self) -> bool:
+        """Whether it scores logits; else it scores features."""
         return isinstance(self.detector, import_module("pytorch_ood.api").LogitsDetector)
 
     def fit(self, logits: Tensor, features: Tensor, labels: Tensor) -> None:
+        """Fit it to the training items, by their logits or features."""
         fit = self.detector.fit_logits if self.takes_logits else self.detector.fit_features
         try:
             fit(self._given(logits, features), labels.cpu())
@@ -74,6 +77,7 @@ class NamedDetector:
 
     @torch.no_grad()
     def __call__(self, logits: Tensor, features: Tensor) -> Tensor:
+        """Its score of each item, from the logits or features that it takes."""
         score = (
             self.detector.predict_logits if self.takes_logits else self.detector.predict_features
         )

@@ -24,7 +24,8 @@ class Outputs(NamedTuple):
     logits: Tensor
     features: Tensor
     odin: Tensor  # zeros where ODIN is not asked for
-    index: Tensor  # the item's number in its dataset
+    # the item's number in its dataset; hides tuple.index
+    index: Tensor  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 def check_halves(network: nn.Module) -> None:

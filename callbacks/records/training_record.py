@@ -36,9 +36,11 @@ class TrainingRecord:
 
     @property
     def diverged(self) -> bool:
+        """Whether the training ended without a result."""
         return self.ended == "diverged"
 
     def in_words(self) -> str:
+        """The record as a part of a sentence."""
         of = f" of {self.planned_epochs}" if self.planned_epochs is not None else ""
         steps = (
             f", {self.steps} of {self.planned_steps} steps"
@@ -49,6 +51,7 @@ class TrainingRecord:
 
 
 def write_training(folder: Path, record: TrainingRecord) -> None:
+    """Write the record, all or nothing."""
     write_atomically(folder / FILE, json.dumps(asdict(record), indent=1) + "\n")
 
 

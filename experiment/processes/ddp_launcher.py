@@ -24,6 +24,7 @@ class Launcher(_SubprocessScriptLauncher):
     def launch(
         self, function: Callable, *args: Any, trainer: Trainer | None = None, **kwargs: Any
     ) -> Any:
+        """Start the other processes, watch them, and do this one's part."""
         self.cluster_environment.validate_settings(
             num_devices=self.num_processes, num_nodes=self.num_nodes
         )

@@ -12,7 +12,7 @@ import sys
 import traceback
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from core.errors import InputError, mistake_behind
 from core.interruption import Interrupted, is_first_process
@@ -40,7 +40,7 @@ def tell_and_end(error: Exception) -> None:
     sys.exit(before or code) if alone else end(before or code)
 
 
-def end_interrupted(stop: Interrupted) -> None:
+def end_interrupted(stop: Interrupted) -> NoReturn:
     """End this process after a signal, or because time is up, and say so once: where several
     processes share the run, the one that it reached first does.
     """
@@ -87,8 +87,8 @@ def check_port() -> None:
         )
 
 
-def end(code: int) -> None:
-    """At once: what Python and torch do at an exit may wait for a process that has ended."""
+def end(code: int) -> NoReturn:
+    """End this process at once: what Python and torch do at an exit may wait for a process that has ended."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

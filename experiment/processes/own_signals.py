@@ -17,6 +17,7 @@ class OwnSignals(_SignalConnector):
     """
 
     def register_signal_handlers(self) -> None:
+        """Set Lightning's handlers, then ours where a command had set them."""
         ours = signals_interrupt()
         super().register_signal_handlers()
         if ours:
@@ -24,4 +25,5 @@ class OwnSignals(_SignalConnector):
 
 
 def keep_own_signals(trainer: Trainer) -> None:
+    """Have the trainer leave the command's signals alone."""
     trainer._signal_connector = OwnSignals(trainer)

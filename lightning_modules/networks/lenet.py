@@ -36,7 +36,9 @@ class LeNet(Network):
 
     @property
     def spatial(self) -> nn.Module:
+        """The second convolution's maps."""
         return self.convolutions[4]  # the second ReLU
 
     def features(self, inputs: Tensor) -> Tensor:
+        """The last hidden layer's output [B, 84]."""
         return self.hidden(self.convolutions(inputs))

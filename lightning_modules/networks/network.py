@@ -51,4 +51,5 @@ class Network(nn.Module):
         return None
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """Logits [B, K]."""
         return self.head(self.features(inputs))

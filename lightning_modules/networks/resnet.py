@@ -37,9 +37,11 @@ class ResNet18(Network):
 
     @property
     def spatial(self) -> nn.Module:
+        """The last stage's maps."""
         return self.stages
 
     def features(self, inputs: Tensor) -> Tensor:
+        """The last stage's maps, averaged over places."""
         return self.stages(self.stem(inputs)).mean((2, 3))
 
 

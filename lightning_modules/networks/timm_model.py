@@ -61,4 +61,5 @@ class TimmModel(Network):
         self.train()
 
     def features(self, inputs: Tensor) -> Tensor:
+        """What the model's own classifier is given."""
         return self.model.forward_head(self.model.forward_features(inputs), pre_logits=True)

@@ -44,6 +44,7 @@ class Collection:
 
     @classmethod
     def of(cls, study: Study, runs: Path) -> "Collection":
+        """Plan a study and read the results of its runs."""
         first = study.runs()
         stage = second_stage(study, first, runs)
         names = {run.name for run in first}

@@ -67,6 +67,7 @@ class DataOfRuns:
         self._loaded: dict[str, VoteDataModule] = {}
 
     def of(self, config: dict[str, Any]) -> VoteDataModule:
+        """The data of a run's config, set up."""
         key = data_key(config)
         if key not in self._loaded:
             self._loaded[key] = build_data(config)

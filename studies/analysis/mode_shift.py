@@ -33,12 +33,15 @@ class Share:
 
 @dataclass(frozen=True)
 class ModeShift:
+    """The items of both kinds, and how many runs they were counted over."""
+
     changed: Share  # items whose most probable class differs between the two label sets
     kept: Share
     runs: int
 
     @property
     def all(self) -> Share:
+        """Both kinds together."""
         one, other = self.changed, self.kept
         return Share(
             one.items + other.items,

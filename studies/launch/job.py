@@ -113,6 +113,7 @@ def run_alone(run: Run, folder: Path, steps: list[str], devices: int) -> dict[st
 
 
 def report(path: Path, share: float) -> None:
+    """Leave word of how much of a job is done."""
     path.with_suffix(".progress").write_text(f"{share:.4f}")
 
 

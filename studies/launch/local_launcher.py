@@ -44,6 +44,7 @@ def launch(
 
 
 def study_folder(study: Study, runs: Path) -> Path:
+    """Where a study keeps the descriptions, logs and states of its jobs."""
     return runs / ".studies" / study.name
 
 
@@ -62,6 +63,7 @@ def hold_study(folder: Path, console: Console) -> AbstractContextManager[None]:
 
 
 def is_done(job: Job, runs: Path, predict: bool) -> bool:
+    """Whether nothing is left to do for any run of a job."""
     return all(not steps_left(run.config, run.folder(runs), predict) for run in job.runs)
 
 

@@ -44,6 +44,7 @@ class Task:
     """
 
     def __call__(self, path: str) -> dict[str, str]:
+        """Do what is left of the job that a file describes."""
         return do_job(Path(path))
 
     def checkpoint(self, path: str):
@@ -81,6 +82,7 @@ def launch_on_slurm(
 
 
 def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: ClusterOptions) -> str:
+    """Queue the jobs as one array; returns its number."""
     try:
         import submitit
         from submitit.core.utils import FailedJobError
@@ -127,6 +129,7 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
 
 
 def earlier_array(folder: Path) -> str | None:
+    """The number of the array that was queued last for a study."""
     return (folder / "array").read_text().strip() if (folder / "array").exists() else None
 
 

@@ -59,6 +59,7 @@ def with_configs_found(content: Any, path: Path) -> Any:
 
 
 def check_configs(configs: list[str], path: Path) -> None:
+    """Refuse a study whose configs are nowhere to be found."""
     for name in configs:
         if not os.path.exists(name):
             raise InputError(

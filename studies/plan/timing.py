@@ -47,6 +47,7 @@ class Calibration:
 
     @property
     def hours(self) -> float:
+        """Of all runs, one after the other."""
         return (
             self.steps * self.step
             + self.evaluated * self.evaluation
@@ -55,6 +56,7 @@ class Calibration:
 
     @property
     def sentence(self) -> str:
+        """What was measured, and what follows from it, for a reader."""
         elsewhere = 1.2 * self.flops / SUSTAINED / 3600  # a fifth more for evaluation and probes
         return (
             f"{self.network} on {self.device}: {1000 * self.step:.1f} ms a step, {self.steps:,} "

@@ -83,6 +83,7 @@ class Comparison:
     notes: list[str]
 
     def select(self, measure: str, methods: tuple[Any, Any], seeds: Relation) -> list[PairValue]:
+        """The values of one measure between two methods, of equal or of different seeds."""
         return [
             v
             for v in self.values
