@@ -88,7 +88,7 @@ def check_port() -> None:
 
 
 def end(code: int) -> NoReturn:
-    """End this process at once: what Python and torch do at an exit may wait for a process that has ended."""
+    """End this process at once: an ordinary exit may wait for a process that has ended."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
