@@ -82,24 +82,21 @@ class GradCAM(Probe):
     def _look(
         self, network: Network, layer: nn.Module, data: VoteDataModule, rows: np.ndarray
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs, maps and predicted distributions of these items, in their order, on every
-        rank.
-        """
+        """Inputs, maps and predictions of these items, in their order, on every rank."""
         # repeated where there are fewer items than ranks
         shared = np.resize(rows, max(len(rows), rank_and_ranks()[1]))
         parts = []
         weight = next(network.parameters())
         device = weight.device
-        for inputs, annotator_probs, index in data.evaluation_batches(
-            shared, device, len(shared)
-        ):  # one batch: no rank is left without an item, of which captum makes no map
+        # one batch: no rank is left without an item, of which captum makes no map
+        batches = data.evaluation_batches(shared, device, len(shared))
+        for inputs, annotator_probs, index in batches:
             inputs = inputs.to(weight.dtype)
             with torch.no_grad():
                 probs = network(inputs).double().softmax(-1)
             classes = (annotator_probs if self.explain == "majority" else probs).argmax(-1)
-            parts.append(
-                (index.to(device), inputs, grad_cam_maps(network, layer, inputs, classes), probs)
-            )
+            maps = grad_cam_maps(network, layer, inputs, classes)
+            parts.append((index.to(device), inputs, maps, probs))
         index, inputs, maps, probs = (
             gather_over_ranks(torch.cat(part)) for part in zip(*parts, strict=True)
         )
@@ -179,9 +176,5 @@ def panel_rows(data: VoteDataModule, items: int) -> np.ndarray:
     rows, votes = data.corpus.splits["test"], data.corpus.votes
     disputed = rows[np.argsort(-votes.entropy[rows], kind="stable")][: (items + 1) // 2]
     agreed = np.setdiff1d(rows[votes.unanimous[rows]], disputed)
-    return np.concatenate(
-        [
-            disputed,
-            agreed[np.linspace(0, len(agreed) - 1, min(items // 2, len(agreed))).astype(int)],
-        ]
-    )
+    spread = np.linspace(0, len(agreed) - 1, min(items // 2, len(agreed))).astype(int)
+    return np.concatenate([disputed, agreed[spread]])

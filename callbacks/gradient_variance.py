@@ -8,6 +8,7 @@ cross-entropy with respect to the last layer's weights and bias is the outer pro
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,8 +25,7 @@ from datamodules import VoteDataModule
 from lightning_modules import AnnotatorClassifier
 from metrics import functional
 
-# numbers in a table of [items, classes, classes]; what bounds the memory of the Monte Carlo
-# estimate
+# numbers in a table of [items, classes, classes]; it bounds the Monte Carlo estimate's memory
 CHUNK = 2**22
 
 
@@ -56,17 +56,13 @@ def sampled_variance(
     [1.5..., 0.0]
     """
     annotator_probs = target_probs.double().cpu()
-    annotator_probs = (
-        annotator_probs / annotator_probs.sum(-1, keepdim=True)
-    ).numpy()  # numpy refuses rows that exceed 1 by float32's rounding
-    counts = torch.from_numpy(
-        generator(seed, "gradient-variance").multinomial(draws, annotator_probs)
-    ).to(probs.device)
+    # numpy refuses rows that exceed 1 by float32's rounding
+    annotator_probs = (annotator_probs / annotator_probs.sum(-1, keepdim=True)).numpy()
+    drawn = generator(seed, "gradient-variance").multinomial(draws, annotator_probs)
+    counts = torch.from_numpy(drawn).to(probs.device)
     items = max(1, CHUNK // probs.shape[1] ** 2)
-    parts = [
-        _variance_of_counts(*part)
-        for part in zip(probs.split(items), counts.split(items), strict=True)
-    ]
+    chunks = zip(probs.split(items), counts.split(items), strict=True)
+    parts = [_variance_of_counts(*chunk) for chunk in chunks]
     return torch.cat(parts) * squared_norm.double()
 
 
@@ -74,10 +70,8 @@ def _variance_of_counts(probs: Tensor, counts: Tensor) -> Tensor:
     """Total variance of the gradient with respect to the logits, over labels that were drawn so
     many times.
     """
-    # [items, label, logit]
-    gradients = probs.double()[:, None] - torch.eye(
-        probs.shape[1], dtype=torch.float64, device=probs.device
-    )
+    labels = torch.eye(probs.shape[1], dtype=torch.float64, device=probs.device)
+    gradients = probs.double()[:, None] - labels  # [items, label, logit]
     draws = counts.sum(1, keepdim=True)
     mean = ((counts / draws)[..., None] * gradients).sum(1, keepdim=True)
     return (counts * (gradients - mean).square().sum(2)).sum(1) / (draws[:, 0] - 1)
@@ -105,23 +99,19 @@ class GradientVariance(Probe):
         """The variance of the test items in both ways, and how it goes with entropy."""
         probs, annotator_probs, squared_norm = last_layer(classifier, data, data.rows("test"))
         entropy = functional.entropy(annotator_probs)
-        exact, sampled = (
-            exact_variance(annotator_probs, squared_norm),
-            sampled_variance(probs, annotator_probs, squared_norm, self.draws, data.seed),
-        )
+        exact = exact_variance(annotator_probs, squared_norm)
+        sampled = sampled_variance(probs, annotator_probs, squared_norm, self.draws, data.seed)
+        rho, rho_mc = (functional.correlation(entropy, v, "spearman") for v in (exact, sampled))
         metrics = {
             "gradient_variance": exact.mean().item(),
-            "gradient_variance_spearman": functional.correlation(entropy, exact, "spearman").item(),
+            "gradient_variance_spearman": rho.item(),
             "gradient_variance_mc": sampled.mean().item(),
-            "gradient_variance_mc_spearman": functional.correlation(
-                entropy, sampled, "spearman"
-            ).item(),
+            "gradient_variance_mc_spearman": rho_mc.item(),
             "gradient_variance_gap": relative_gap(sampled, exact),
         }
         crowd = " (simulated annotators)" if data.simulated else ""
-        picture = partial(
-            draw_variance, entropy, exact, sampled, self.draws, f"{data.name}{crowd}: test items"
-        )
+        title = f"{data.name}{crowd}: test items"
+        picture = partial(draw_variance, entropy, exact, sampled, self.draws, title)
         return ProbeResult(metrics, {"gradient_variance": picture})
 
 
@@ -168,36 +158,19 @@ def draw_variance(
     """
     figure = Figure(figsize=(4.8, 4.0), layout="constrained", dpi=150)
     axes = figure.add_subplot()
-    axes.scatter(
-        entropy,
-        exact,
-        s=8,
-        alpha=0.35,
-        color=BLUE,
-        linewidths=0,
-        rasterized=True,
-        label="item, closed form",
-    )
+    dots: dict[str, Any] = {"s": 8, "alpha": 0.35, "linewidths": 0, "rasterized": True}
+    axes.scatter(entropy, exact, color=BLUE, label="item, closed form", **dots)
     bin_of = np.digitize(entropy, np.linspace(0, entropy.max().item() + 1e-9, 9)) - 1
     filled = [bin_of == b for b in range(8) if (bin_of == b).sum() >= 5]
+    line = {"linewidth": 1.5, "marker": "o", "markersize": 4}
+    crosses = {"linestyle": "", "marker": "x", "markersize": 7, "markeredgewidth": 1.5}
     for values, label, color, style in (
-        (exact, "mean, closed form", ORANGE, {"linewidth": 1.5, "marker": "o", "markersize": 4}),
-        (
-            sampled,
-            f"mean, {draws} draws",
-            GREY,
-            {"linestyle": "", "marker": "x", "markersize": 7, "markeredgewidth": 1.5},
-        ),
+        (exact, "mean, closed form", ORANGE, line),
+        (sampled, f"mean, {draws} draws", GREY, crosses),
     ):
         rho = functional.correlation(entropy, values, "spearman").item()
-        means = [(entropy[mask].mean(), values[mask].mean()) for mask in filled]
-        axes.plot(
-            [x for x, _ in means],
-            [y for _, y in means],
-            color=color,
-            label=f"{label}; Spearman {rho:.3f}",
-            **style,
-        )
+        x, y = ([side[mask].mean() for mask in filled] for side in (entropy, values))
+        axes.plot(x, y, color=color, label=f"{label}; Spearman {rho:.3f}", **style)
     axes.set(
         xlabel="annotators' entropy (nats)",
         ylabel="variance of the last-layer gradient\nover sampled labels",

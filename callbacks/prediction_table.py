@@ -84,9 +84,8 @@ def write_predictions(
     """`predictions.parquet` in a run's folder, in the order of the items."""
     order = index.argsort()
     content = BytesIO()
-    pq.write_table(
-        prediction_table(probs[order], target_probs[order], index[order], splits), content
-    )
+    table = prediction_table(probs[order], target_probs[order], index[order], splits)
+    pq.write_table(table, content)
     write_atomically(folder / "predictions.parquet", content.getvalue())
     return folder / "predictions.parquet"
 
@@ -96,17 +95,14 @@ def prediction_table(
 ) -> pa.Table:
     """The table itself. An item that serves for validation and test alike is called test.
 
-    >>> table = prediction_table(torch.tensor([[0.9, 0.1]]), torch.tensor([[0.5, 0.5]]),
-    ...     torch.tensor([0]), {"test": np.array([0])})
+    >>> model, people, index = torch.tensor([[0.9, 0.1]]), torch.tensor([[0.5, 0.5]]), [0]
+    >>> table = prediction_table(model, people, torch.tensor(index), {"test": np.array(index)})
     >>> table.column_names
     ['index', 'split', 'model_0', 'model_1', 'annotators_0', 'annotators_1', 'model_entropy',
     'annotator_entropy', 'predicted', 'majority']
     """
-    split = np.full(
-        1 + max(int(index.max()), *(int(rows.max(initial=0)) for rows in splits.values())),
-        "",
-        dtype="<U5",
-    )
+    highest = max(int(index.max()), *(int(rows.max(initial=0)) for rows in splits.values()))
+    split = np.full(1 + highest, "", dtype="<U5")
     for name in ("train", "val", "test"):
         split[splits.get(name, np.array([], dtype=int))] = name
     columns = {"index": index, "split": split[index.numpy()]}
@@ -147,12 +143,8 @@ def read_predictions(folder: Path, split: str) -> pa.Table:
     if any(table[name].null_count for name in numbers):
         raise InputError(f"{path} has places without a value; run predict again.")
     index = table["index"].to_numpy()
-    if (
-        not pa.types.is_integer(table["index"].type)
-        or not len(index)
-        or index.min() < 0
-        or index.max() > MOST_ROWS
-    ):
+    whole = pa.types.is_integer(table["index"].type)
+    if not whole or not len(index) or index.min() < 0 or index.max() > MOST_ROWS:
         raise InputError(
             f"{path} has no whole numbers of {split} items in its column index; run predict again."
         )
@@ -175,9 +167,8 @@ def number_of_classes(table: pa.Table) -> int:
 
 def class_probs(table: pa.Table, who: str) -> np.ndarray:
     """The distributions [N, K] of model or annotators in a table of predictions."""
-    return np.column_stack(
-        [table[f"{who}_{k}"].to_numpy() for k in range(number_of_classes(table))]
-    )
+    columns = [f"{who}_{k}" for k in range(number_of_classes(table))]
+    return np.column_stack([table[column].to_numpy() for column in columns])
 
 
 def are_distributions(rows: np.ndarray) -> np.ndarray:
@@ -186,9 +177,8 @@ def are_distributions(rows: np.ndarray) -> np.ndarray:
     >>> are_distributions(np.array([[0.25, 0.75], [0.5, 0.6], [-0.5, 1.5], [np.nan, 1.0]])).tolist()
     [True, False, False, False]
     """
-    with np.errstate(
-        invalid="ignore", over="ignore"
-    ):  # what is no number, or beyond all numbers, is no distribution either
+    # what is no number, or beyond all numbers, is no distribution either
+    with np.errstate(invalid="ignore", over="ignore"):
         return (rows >= 0).all(1) & (abs(rows.sum(1) - 1) < ROUNDING)
 
 

@@ -19,11 +19,7 @@ from core.errors import InputError
 from metrics import AllItems, functional
 
 # from the colour-blind safe palette of Okabe and Ito
-BLUE, ORANGE, GREY = (
-    "#0072B2",
-    "#D55E00",
-    "#777777",
-)
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"
 
 
 class UncertaintyFigures(Draws):
@@ -119,15 +115,8 @@ def draw_reliability(
             mesh, mean - width / 2, mean + width / 2, color=color, alpha=0.25, linewidth=0
         )
     else:  # no two points of the mesh lie between the least and the greatest confidence
-        axes.plot(
-            confidence.mean(),
-            outcome.mean(),
-            "o",
-            color=color,
-            markersize=6,
-            clip_on=False,
-            label=message,
-        )
+        point = confidence.mean(), outcome.mean()
+        axes.plot(*point, "o", color=color, markersize=6, clip_on=False, label=message)
     axes.set(
         xlabel="confidence (top predicted probability)",
         ylabel="share of items where the majority agrees",
@@ -141,13 +130,9 @@ def draw_entropies(axes: Axes, probs: Tensor, target_probs: Tensor) -> None:
     """The model's entropy against the annotators', item by item, with the mean by bin of the
     annotators' entropy.
     """
-    model, annotator_entropy = (
-        functional.entropy(probs).numpy(),
-        functional.entropy(target_probs).numpy(),
-    )
-    rho = functional.correlation(
-        functional.entropy(probs), functional.entropy(target_probs), "spearman"
-    ).item()
+    entropies = functional.entropy(probs), functional.entropy(target_probs)
+    model, annotator_entropy = (values.numpy() for values in entropies)
+    rho = functional.correlation(*entropies, "spearman").item()
     limit = np.log(probs.shape[1])
     axes.plot([0, limit], [0, limit], color=GREY, linewidth=1, linestyle="--", zorder=0)
     axes.scatter(
@@ -162,14 +147,8 @@ def draw_entropies(axes: Axes, probs: Tensor, target_probs: Tensor) -> None:
     ]
     if means:
         message = "mean; Spearman not defined" if np.isnan(rho) else f"mean; Spearman {rho:.2f}"
-        axes.plot(
-            *zip(*means, strict=True),
-            color=ORANGE,
-            marker="o",
-            markersize=4,
-            linewidth=1.5,
-            label=message,
-        )
+        x, y = zip(*means, strict=True)
+        axes.plot(x, y, color=ORANGE, marker="o", markersize=4, linewidth=1.5, label=message)
         axes.legend(loc="upper left", frameon=False, fontsize=8)
     axes.set(
         xlabel="annotators' entropy (nats)",
@@ -185,19 +164,11 @@ def draw_entropy_curve(
     """The model's mean entropy over nine bins that hold equally many disagreeing items, after one
     for the unanimous ones.
     """
-    model, annotator_entropy = (
-        functional.entropy(probs).numpy(),
-        functional.entropy(target_probs).numpy(),
-    )
+    model = functional.entropy(probs).numpy()
+    annotator_entropy = functional.entropy(target_probs).numpy()
     order = np.argsort(annotator_entropy, kind="stable")
     unanimous = int((annotator_entropy < 1e-9).sum())
     bins = [order[:unanimous], *np.array_split(order[unanimous:], 9)]
     points = [(annotator_entropy[rows].mean(), model[rows].mean()) for rows in bins if len(rows)]
-    axes.plot(
-        *zip(*points, strict=True),
-        color=color,
-        marker="o",
-        markersize=3.5,
-        linewidth=1.5,
-        label=as_typed(label, width=30),
-    )
+    (x, y), name = zip(*points, strict=True), as_typed(label, width=30)
+    axes.plot(x, y, color=color, marker="o", markersize=3.5, linewidth=1.5, label=name)

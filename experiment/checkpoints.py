@@ -44,18 +44,18 @@ class CheckpointFiles(TorchCheckpointIO):
 
 
 def _with_folder(value: Any, old: str, new: str) -> Any:
-    """
-    >>> _with_folder({"dirpath": "/a/x", "best_k_models": {"/a/x/best.ckpt": 0.5},
-    ...     "monitor": "val/loss"}, "/a/x", "/b/x")
-    {'dirpath': '/b/x', 'best_k_models': {'/b/x/best.ckpt': 0.5}, 'monitor': 'val/loss'}
+    """The same state with another folder in all its paths.
+
+    >>> state = {"dirpath": "/a/x", "best_k_models": {"/a/x/best.ckpt": 0.5}, "monitor": "loss"}
+    >>> _with_folder(state, "/a/x", "/b/x")
+    {'dirpath': '/b/x', 'best_k_models': {'/b/x/best.ckpt': 0.5}, 'monitor': 'loss'}
     """
     if isinstance(value, dict):
-        return {
-            _with_folder(key, old, new): _with_folder(part, old, new) for key, part in value.items()
-        }
-    return (
-        new + value.removeprefix(old) if isinstance(value, str) and value.startswith(old) else value
-    )
+        pairs = value.items()
+        return {_with_folder(k, old, new): _with_folder(part, old, new) for k, part in pairs}
+    if isinstance(value, str) and value.startswith(old):
+        return new + value.removeprefix(old)
+    return value
 
 
 def write_checkpoint(path: Path, content: Any, keep: bool) -> None:
@@ -66,7 +66,8 @@ def write_checkpoint(path: Path, content: Any, keep: bool) -> None:
 
 
 def before(path: Path) -> Path:
-    """
+    """Where the checkpoint before the one at a path is kept.
+
     >>> before(Path("checkpoints/last.ckpt")).as_posix()
     'checkpoints/last-before.ckpt'
     """

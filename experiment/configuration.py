@@ -40,8 +40,8 @@ def _parser():
 def resolve(options: list[str]) -> dict[str, Any]:
     """All options of a run with their defaults filled in, exactly as `cli.py fit` would see them.
 
-    >>> resolve(["--config", "configs/digits.yaml", "--data.delivery",
-    ...     "Multipass"])["data"]["init_args"]["delivery"]
+    >>> config = resolve(["--config", "configs/digits.yaml", "--data.delivery", "Multipass"])
+    >>> config["data"]["init_args"]["delivery"]
     {'class_path': 'datamodules.Multipass'}
     """
     config = _parser().parse_args(["fit", *options]).fit.as_dict()
@@ -52,15 +52,9 @@ def resolve(options: list[str]) -> dict[str, Any]:
 def write_config(config: dict[str, Any], folder: Path) -> Path:
     """Keep a run's resolved config beside its results, in a form that the command line takes."""
     path = folder / "config.yaml"
-    plain = json.loads(
-        json.dumps(
-            {
-                key: value
-                for key, value in config.items()
-                if key not in ("ckpt_path", "weights_only")
-            }
-        )
-    )
+    left_out = ("ckpt_path", "weights_only")
+    kept = {key: value for key, value in config.items() if key not in left_out}
+    plain = json.loads(json.dumps(kept))
     for linked in (plain["model"], plain["data"].get("init_args", {})):
         linked.pop("seed", None)
     write_atomically(path, yaml.safe_dump(plain, sort_keys=False))
@@ -72,10 +66,8 @@ def leaves(config: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any
 
     A class and its options are one value, so that they change together.
     """
-    if (isinstance(config, dict) and "class_path" not in config) or path in (
-        ("data",),
-        ("data", "init_args"),
-    ):
+    plain = isinstance(config, dict) and "class_path" not in config
+    if plain or path in (("data",), ("data", "init_args")):
         return {
             leaf: value
             for key, part in config.items()
@@ -85,13 +77,11 @@ def leaves(config: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any
 
 
 def differences(base: dict[str, Any], changed: dict[str, Any]) -> dict[tuple[str, ...], Any]:
-    """What has to be set in `base` to make it `changed`, and removed from it: another dataset has
-    other options.
-    """
+    """What has to be set in `base`, and removed from it, to make it `changed`."""
     before, after = leaves(base), leaves(changed)
     removed = {path: REMOVED for path in before if path not in after}
     return removed | {
-        path: value for path, value in after.items() if path not in before or before[path] != value
+        path: value for path, value in after.items() if before.get(path, REMOVED) != value
     }
 
 

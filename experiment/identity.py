@@ -23,16 +23,11 @@ def all_options(config: dict[str, Any]) -> dict[str, Any]:
     nothing may change what is learned, and does.
     """
     trainer, data = config.get("trainer", {}), config["data"]
+    arguments = data.get("init_args", {})
+    own = {name: value for name, value in arguments.items() if name not in PLACES}
     return {
         "seed": config.get("seed_everything"),
-        "data": {
-            **data,
-            "init_args": {
-                name: value
-                for name, value in data.get("init_args", {}).items()
-                if name not in PLACES
-            },
-        },
+        "data": {**data, "init_args": own},
         "model": {name: value for name, value in config["model"].items() if name != "seed"},
         "trainer": {name: trainer[name] for name in LEARNING if name in trainer},
         "callbacks": [
@@ -82,11 +77,9 @@ def _entry(entry: dict[str, Any]) -> dict[str, Any]:
 def _value(value: Any) -> Any:
     """A value as JSON has it, with one form for equal numbers and for equal classes."""
     if isinstance(value, dict):
-        return (
-            _entry(value)
-            if "class_path" in value
-            else {str(key): _value(part) for key, part in value.items()}
-        )
+        if "class_path" in value:
+            return _entry(value)
+        return {str(key): _value(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_value(part) for part in value]
     if isinstance(value, float) and value.is_integer():
@@ -113,9 +106,8 @@ def run_folder(runs: Path, config: dict[str, Any], name: str | None = None) -> P
     folder = runs / (name or run_name(config))
     if folder.is_dir():
         return folder
-    return next(
-        (runs / earlier for earlier in earlier_names(config) if (runs / earlier).is_dir()), folder
-    )
+    earlier = (runs / name for name in earlier_names(config))
+    return next((path for path in earlier if path.is_dir()), folder)
 
 
 def earlier_names(config: dict[str, Any]) -> list[str]:
@@ -135,17 +127,11 @@ def _identity_0(config: dict[str, Any]) -> dict[str, Any]:
         if name in snapshot(0)[MODEL] and later.get(name, ...) != value
     }
     callbacks = [_known_0(callback) for callback in trainer.get("callbacks") or []]
-    places = ("root", "cache", "num_workers")
+    places, arguments = ("root", "cache", "num_workers"), data.get("init_args", {})
+    own = {name: value for name, value in arguments.items() if name not in places}
     return {
         "seed": config.get("seed_everything"),
-        "data": {
-            **data,
-            "init_args": {
-                name: value
-                for name, value in data.get("init_args", {}).items()
-                if name not in places
-            },
-        },
+        "data": {**data, "init_args": own},
         "model": model,
         "trainer": {name: trainer.get(name) for name in LEARNING},
         "callbacks": [
@@ -166,9 +152,8 @@ def _known_0(value: Any) -> Any:
         for name, part in value["init_args"].items()
         if known is None or name in known
     }
-    if (
-        value["init_args"] and not arguments
-    ):  # a class that had no options then was named without any
+    # a class that had no options then was named without any
+    if value["init_args"] and not arguments:
         return {name: part for name, part in value.items() if name != "init_args"}
     return {**value, "init_args": arguments}
 

@@ -1,5 +1,6 @@
-"""What every option is by default, as committed in `studies/defaults/`: a run's name tells only the
-options that differ from it.
+"""What every option is by default, as committed in `experiment/defaults/`.
+
+A run's name tells only the options that differ from it.
 
 So an option that is added with a default leaves every name as it is. A default that *changes* gives
 other results under the same options, so names must change with it: it raises `SCHEMA`, and the file
@@ -10,7 +11,7 @@ of the new number is written by
 which refuses to change what the file of the present number says.
 `tests/experiment/test_option_defaults.py` fails until that is done, also where the default is one
 of torch, Lightning or timm. The files of earlier numbers stay: by them runs of earlier versions are
-found (`experiment.run_checkpoints.run_names`).
+found (`experiment.identity.earlier_names`).
 """
 
 import inspect
@@ -63,18 +64,14 @@ def defaults_of(class_path: str, options: Any) -> dict[str, Any]:
     1.0
     """
     known = snapshot().get(class_path, {})
-    return (
-        known
-        if all(option in known for option in options)
-        else {**live_defaults(class_path), **known}
-    )
+    if all(option in known for option in options):
+        return known
+    return {**live_defaults(class_path), **known}
 
 
 @cache
 def live_defaults(class_path: str) -> dict[str, Any]:
-    """What the signature of a class, and of those that it hands its further options to,
-    says today.
-    """
+    """What a class's signature says today, and those of classes that it hands options on to."""
     module, _, name = class_path.rpartition(".")
     parser = ArgumentParser(exit_on_error=False)
     parser.add_class_arguments(getattr(import_module(module), name), "of", fail_untyped=False)
@@ -87,9 +84,10 @@ def live_defaults(class_path: str) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return json.loads(
-        json.dumps(value, default=lambda other: getattr(other, "__qualname__", None) or str(other))
-    )
+    def name(other: Any) -> str:
+        return getattr(other, "__qualname__", None) or str(other)
+
+    return json.loads(json.dumps(value, default=name))
 
 
 def known_classes() -> list[str]:
@@ -141,8 +139,8 @@ def changed_defaults(
 
     One that is gone, or of a class that is gone, changes nothing.
 
-    >>> changed_defaults({"a.B": {"x": 1, "y": 2}},
-    ...     {"a.B": {"x": 1, "y": 3, "z": 4}, "a.C": {"x": 0}})
+    >>> live = {"a.B": {"x": 1, "y": 3, "z": 4}, "a.C": {"x": 0}}
+    >>> changed_defaults({"a.B": {"x": 1, "y": 2}}, live)
     ['a.B: y is 3 by default and was 2']
     """
     return [

@@ -30,17 +30,12 @@ def check_checkpoint(path: Path, to_continue: bool = False, max_steps: int | Non
         )
     content = read_checkpoint(path)
     held = content if isinstance(content, dict) else {}
-    absent = [
-        name
-        for name, kind in (WEIGHTS | (TRAINING if to_continue else {})).items()
-        if not isinstance(held.get(name), kind)
-    ]
+    needed = WEIGHTS | (TRAINING if to_continue else {})
+    absent = [name for name, kind in needed.items() if not isinstance(held.get(name), kind)]
     if absent:
-        what = (
-            "holds weights alone, which no training can continue from"
-            if absent[0] in TRAINING
-            else "is no checkpoint of a training"
-        )
+        what = "is no checkpoint of a training"
+        if absent[0] in TRAINING:
+            what = "holds weights alone, which no training can continue from"
         raise InputError(f"{path} {what}: it has no {absent[0]}; use one that fit wrote.")
     if not all(
         isinstance(name, str) and isinstance(value, torch.Tensor)

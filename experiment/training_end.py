@@ -32,39 +32,28 @@ def how_it_ended(trainer: Trainer) -> TrainingRecord | None:
     planned_epochs = trainer.max_epochs if trainer.max_epochs not in (None, -1) else None
     planned_steps = trainer.max_steps if trainer.max_steps != -1 else None
     reason = divergence(epochs)
-    ended = (
-        "diverged"
-        if reason
-        else "steps"
-        if planned_steps is not None and trainer.global_step >= planned_steps
-        else "epochs"
-        if planned_epochs is not None and len(epochs) >= planned_epochs
-        else "early_stopping"
-        if stopped_early(trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
-        else None
-    )
-    return (
-        TrainingRecord(
-            ended, len(epochs), planned_epochs, trainer.global_step, planned_steps, reason
-        )
-        if ended
-        else None
-    )
+    steps = trainer.global_step
+    if reason:
+        ended = "diverged"
+    elif planned_steps is not None and steps >= planned_steps:
+        ended = "steps"
+    elif planned_epochs is not None and len(epochs) >= planned_epochs:
+        ended = "epochs"
+    elif stopped_early(callbacks):
+        ended = "early_stopping"
+    else:
+        return None
+    return TrainingRecord(ended, len(epochs), planned_epochs, steps, planned_steps, reason)
 
 
 def interrupted(stop: BaseException, trainer: Trainer) -> Interrupted:
     """The same interruption, with a line that says how far the training came."""
-    why, code = (
-        (str(stop), stop.code)
-        if isinstance(stop, Interrupted)
-        else ("ended by SIGTERM", CODES[signal.SIGTERM])
-    )
-    steps = trainer.max_epochs in (None, -1)
-    done = (
-        f"step {trainer.global_step} of {trainer.max_steps}"
-        if steps
-        else f"epoch {trainer.current_epoch} of {trainer.max_epochs}"
-    )
+    why, code = "ended by SIGTERM", CODES[signal.SIGTERM]
+    if isinstance(stop, Interrupted):
+        why, code = str(stop), stop.code
+    done = f"epoch {trainer.current_epoch} of {trainer.max_epochs}"
+    if trainer.max_epochs in (None, -1):
+        done = f"step {trainer.global_step} of {trainer.max_steps}"
     return Interrupted(f"{why} at {done}; the same command continues.", code)
 
 
@@ -104,21 +93,13 @@ def leaves_items_out(trainer: Any, commands: Iterable[str]) -> str:
     """
     if trainer.get("fast_dev_run"):
         return "trainer.fast_dev_run looks at a batch or two"
-    limits = {
-        LIMITS[command]: trainer.get(LIMITS[command]) for command in commands if command in LIMITS
-    }
-    # 1 is one batch, 1.0 all of them
-    return next(
-        (
-            f"trainer.{name} leaves items out"
-            for name, limit in limits.items()
-            if not _is_all(limit)
-        ),
-        "",
-    )
+    options = [LIMITS[command] for command in commands if command in LIMITS]
+    limited = [name for name in options if not _is_all(trainer.get(name))]
+    return f"trainer.{limited[0]} leaves items out" if limited else ""
 
 
 def _is_all(limit: int | float | None) -> bool:
+    """Whether a limit leaves nothing out: 1 is one batch, 1.0 all of them."""
     return limit is None or (isinstance(limit, float) and limit == 1.0)
 
 

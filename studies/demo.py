@@ -37,12 +37,8 @@ def demo(runs: Path = Path("runs")) -> None:
         "soft NLL and KL in nats.",
         soft_wrap=True,
     )
-    console.print(
-        "figures:",
-        *sorted(str(path) for path in (out / "figures").glob("*.png")),
-        sep="\n  ",
-        soft_wrap=True,
-    )
+    figures = sorted(str(path) for path in (out / "figures").glob("*.png"))
+    console.print("figures:", *figures, sep="\n  ", soft_wrap=True)
     console.print(f"report (opens in any browser): {report}", soft_wrap=True)
     console.print("every run: .venv/bin/tensorboard --logdir runs")
 
@@ -58,14 +54,10 @@ def main_table(study: Study, runs: Path) -> Table:
         table.add_column(heading, justify="right")
     records = collect(study, runs, "main")
     for delivery in study.grids["main"]["data.delivery"]:
-        scores = [
-            record.metrics for record in records if record.factors["data.delivery"] == delivery
-        ]
-        columns = [[metrics[column] for metrics in scores] for column in COLUMNS]
-        table.add_row(
-            labels[delivery],
-            *(f"{np.mean(values):.3f}±{np.std(values, ddof=1):.3f}" for values in columns),
-        )
+        own = [record for record in records if record.factors["data.delivery"] == delivery]
+        columns = [[record.metrics[column] for record in own] for column in COLUMNS]
+        cells = [f"{np.mean(values):.3f}±{np.std(values, ddof=1):.3f}" for values in columns]
+        table.add_row(labels[delivery], *cells)
     return table
 
 

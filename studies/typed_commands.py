@@ -11,10 +11,10 @@ def typed_command(word: str, study: Path | str, runs: Path | str, *rest: str) ->
     """`cli.py study` with a folder of runs that is named where it has to be, and with paths that a
     shell takes for one word each.
 
-    >>> typed_command("run", "my studies/a.yaml", "runs"), typed_command("plan", "a.yaml",
-    ...     "../elsewhere")
-    ("python cli.py study run 'my studies/a.yaml'", 'python cli.py study plan a.yaml --runs
-    ../elsewhere')
+    >>> typed_command("run", "my studies/a.yaml", "runs")
+    "python cli.py study run 'my studies/a.yaml'"
+    >>> typed_command("plan", "a.yaml", "../elsewhere")
+    'python cli.py study plan a.yaml --runs ../elsewhere'
     """
     named = [] if is_default(runs) else ["--runs", str(runs)]
     return shlex.join(["python", "cli.py", "study", word, str(study), *named, *rest])

@@ -9,10 +9,7 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 
 # characters that are shown of each; what is longer is cut in its middle, because names often differ
 # at their ends
-NAME, TITLE = (
-    48,
-    160,
-)
+NAME, TITLE = 48, 160
 
 
 def as_typed(text: object, longest: int = NAME, width: int | None = None) -> str:

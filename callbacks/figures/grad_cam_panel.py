@@ -36,18 +36,12 @@ def draw_panel(
         over = 0.35 * grey + 0.65 * COLORS(_heat(weights, image))[..., :3]
         gap = np.ones((len(picture), max(1, picture.shape[1] // 16), 3))
         axes.imshow(np.concatenate([picture, gap, over], axis=1), interpolation="nearest")
-        axes.set_title(
-            f"item {rows[place]}\nannotators: {_top(annotators[place])}\nmodel: "
-            f"{_top(model[place])}",
-            fontsize=8,
-            loc="left",
-        )
-    scale = figure.colorbar(
-        ScalarMappable(cmap=COLORS), ax=grid, location="bottom", shrink=0.4, aspect=40
-    )
-    scale.set_label(
-        "right of each image: Grad-CAM as a share of the map's largest value", fontsize=8
-    )
+        both = f"annotators: {_top(annotators[place])}\nmodel: {_top(model[place])}"
+        axes.set_title(f"item {rows[place]}\n{both}", fontsize=8, loc="left")
+    colors = ScalarMappable(cmap=COLORS)
+    scale = figure.colorbar(colors, ax=grid, location="bottom", shrink=0.4, aspect=40)
+    label = "right of each image: Grad-CAM as a share of the map's largest value"
+    scale.set_label(label, fontsize=8)
     scale.ax.tick_params(labelsize=8)
     return figure
 
@@ -67,16 +61,11 @@ def _picture(image: Tensor) -> np.ndarray:
     other than three, is grey.
     """
     image = image.float() if len(image) == 3 else image.float().mean(0).expand(3, -1, -1)
-    return (
-        ((image - image.min()) / (image.max() - image.min()).clamp_min(1e-12))
-        .permute(1, 2, 0)
-        .numpy()
-    )
+    stretched = (image - image.min()) / (image.max() - image.min()).clamp_min(1e-12)
+    return stretched.permute(1, 2, 0).numpy()
 
 
 def _heat(weights: Tensor, image: Tensor) -> np.ndarray:
     """The map at the image's size, from 0 to 1; 0 everywhere where nothing speaks for the class."""
-    large = F.interpolate(weights[None, None].float(), image.shape[-2:], mode="bilinear")[
-        0, 0
-    ].numpy()
-    return large / max(float(weights.max()), 1e-12)
+    large = F.interpolate(weights[None, None].float(), image.shape[-2:], mode="bilinear")
+    return large[0, 0].numpy() / max(float(weights.max()), 1e-12)

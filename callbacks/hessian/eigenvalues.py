@@ -13,9 +13,7 @@ from callbacks.hessian.lanczos import Krylov, Product, Ritz, lanczos
 
 @dataclass(frozen=True)
 class Ends:
-    """The largest and the smallest eigenvalue *by sign*.
-
-    Which of them is larger in magnitude is `abs_max`'s to say.
+    """The largest and the smallest eigenvalue *by sign*; `abs_max` is the largest by magnitude.
 
     A residual r means that some eigenvalue lies within r of the value; `converged` that the
     estimated error met the tolerance.
@@ -30,11 +28,9 @@ class Ends:
     @property
     def abs_max(self) -> float:
         """The largest magnitude of an eigenvalue."""
-        return (
-            max(abs(self.largest), abs(self.smallest))
-            if math.isfinite(self.smallest)
-            else abs(self.largest)
-        )
+        if not math.isfinite(self.smallest):
+            return abs(self.largest)
+        return max(abs(self.largest), abs(self.smallest))
 
 
 def ends_by_lanczos(
@@ -49,8 +45,8 @@ def ends_by_lanczos(
 
     >>> import torch
     >>> matrix = torch.diag(torch.tensor([-9.0, 0.0, 1.0, 4.0], dtype=torch.float64))
-    >>> ends, _ = ends_by_lanczos(lambda v: matrix @ v, torch.ones(4, dtype=torch.float64),
-    ...     tolerance=1e-6)
+    >>> start = torch.ones(4, dtype=torch.float64)
+    >>> ends, _ = ends_by_lanczos(lambda v: matrix @ v, start, tolerance=1e-6)
     >>> round(ends.largest, 6), round(ends.smallest, 6), round(ends.abs_max, 6), ends.converged
     (4.0, -9.0, 9.0, True)
     """

@@ -23,9 +23,10 @@ class HessianProduct:
     is one batch only, its gradient's graph is kept between products, which saves a third to a half
     of each. In a DDP run the batches are this rank's share, and products are sums over ranks.
 
+    The softmax does not see a shift of all logits:
+
     >>> network = nn.Linear(2, 2, bias=False)
     >>> product = HessianProduct(network, lambda: [(torch.eye(2), torch.eye(2))])
-    >>> # the softmax does not see a shift of all logits
     >>> product(torch.ones(4)).abs().max().item() < 1e-6
     True
     """

@@ -1,8 +1,7 @@
-"""The density of a symmetric matrix's eigenvalues by stochastic Lanczos quadrature, and its
-picture.
-"""
+"""The density of a symmetric matrix's eigenvalues by stochastic Lanczos quadrature; its picture."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -44,24 +43,9 @@ def draw_density(axes: Axes, nodes: np.ndarray, weights: np.ndarray, label: str)
     axes.semilogy(at, np.maximum(curve, floor), color=BLUE, linewidth=1.2)
     axes.fill_between(at, floor, np.maximum(curve, floor), color=BLUE, alpha=0.2, linewidth=0)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle="--", zorder=0)
-    axes.plot(
-        [high],
-        [floor * 3],
-        marker="v",
-        color=ORANGE,
-        markersize=6,
-        linestyle="none",
-        label=f"largest {high:.3g}",
-    )
-    axes.plot(
-        [low],
-        [floor * 3],
-        marker="v",
-        color=GREY,
-        markersize=6,
-        linestyle="none",
-        label=f"smallest {low:.2g}",
-    )
+    mark: dict[str, Any] = {"marker": "v", "markersize": 6, "linestyle": "none"}
+    axes.plot([high], [floor * 3], color=ORANGE, label=f"largest {high:.3g}", **mark)
+    axes.plot([low], [floor * 3], color=GREY, label=f"smallest {low:.2g}", **mark)
     axes.set(
         ylim=(floor, curve.max() * 5),
         xlabel="eigenvalue of the Hessian",

@@ -71,12 +71,8 @@ def xtrace(product: Product, draw: Draw, size: int, tolerance: float, most: int 
         images = torch.cat([images.to(new), torch.stack([product(vector) for vector in new])])
         # the first columns do not change when others are added
         basis, upper = torch.linalg.qr(images.T)
-        of_basis = torch.cat(
-            [
-                of_basis.to(new),
-                torch.stack([product(column) for column in basis.T[len(of_basis) :]]),
-            ]
-        )
+        added = torch.stack([product(column) for column in basis.T[len(of_basis) :]])
+        of_basis = torch.cat([of_basis.to(new), added])
         trace = _mean_of(_leave_one_out(vectors, basis, upper, of_basis), 0.0, tolerance)
     return trace
 
@@ -88,14 +84,12 @@ def _leave_one_out(vectors: Tensor, basis: Tensor, upper: Tensor, of_basis: Tens
     upper = upper.double()
     scale = upper.diagonal().abs()
     inner = (of_basis @ basis).double()  # QᵀHQ
-    if (
-        scale.min() <= torch.finfo(basis.dtype).eps * scale.max()
-    ):  # the sketch holds the matrix's whole range, so its trace is the trace
+    if scale.min() <= torch.finfo(basis.dtype).eps * scale.max():
+        # the sketch holds the matrix's whole range, so its trace is the trace
         return inner.trace().expand(len(upper))
     within = (basis.T @ vectors.T).double()  # Qᵀ of each vector, in columns
-    own = torch.linalg.solve_triangular(
-        upper.T, torch.eye(len(upper), dtype=torch.float64, device=upper.device), upper=False
-    )
+    unit = torch.eye(len(upper), dtype=torch.float64, device=upper.device)
+    own = torch.linalg.solve_triangular(upper.T, unit, upper=False)
     own = own / own.norm(dim=0)
     # the part of each vector that lies in the others' sketch
     kept = within - own * (own * within).sum(0)

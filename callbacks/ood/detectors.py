@@ -35,9 +35,7 @@ def msp(logits: Tensor, temperature: float = 1.0) -> Tensor:
 
 
 def energy(logits: Tensor) -> Tensor:
-    """Minus the log of the summed exponentials of the logits (Liu et al. 2020), at
-    temperature 1.
-    """
+    """Minus the log of the summed exponentials of the logits (Liu et al. 2020)."""
     return -logits.double().logsumexp(-1)
 
 
@@ -58,8 +56,7 @@ def margin(logits: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class KNN:
-    """Distance to the k-th nearest training item, between features of unit length (Sun et al.
-    2022).
+    """Distance to the k-th nearest training item, of features of unit length (Sun et al. 2022).
 
     Distances are taken a chunk at a time in float32, which resolves them to about 1e-3 where they
     vanish and far better elsewhere.
@@ -111,9 +108,8 @@ class Mahalanobis:
         """`labels` are class numbers; classes that no training item has are left out."""
         features = features.double()
         _, group = labels.unique(return_inverse=True)
-        total = features.new_zeros(int(group.max()) + 1, features.shape[1]).index_add_(
-            0, group, features
-        )
+        total = features.new_zeros(int(group.max()) + 1, features.shape[1])
+        total.index_add_(0, group, features)
         means = total / group.bincount()[:, None]
         rest = features - means[group]
         scatter, directions = torch.linalg.eigh(rest.T @ rest)
@@ -160,9 +156,8 @@ class ViM:
 
     def __call__(self, features: Tensor, logits: Tensor) -> Tensor:
         """The virtual logit of each item, plus its energy."""
-        return self.alpha * ((features.double() - self.origin) @ self.residual).norm(
-            dim=1
-        ) + energy(logits)
+        unexplained = (features.double() - self.origin) @ self.residual
+        return self.alpha * unexplained.norm(dim=1) + energy(logits)
 
 
 @dataclass(frozen=True)

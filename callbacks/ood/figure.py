@@ -28,9 +28,8 @@ def draw_scores(title: str, outside_name: str, scores: dict[str, tuple[Tensor, T
     """
     columns = min(COLUMNS, len(scores))
     rows = -(-len(scores) // columns)
-    figure = Figure(
-        figsize=(max(6.0, 0.5 + 2.6 * columns), 0.9 + 2.1 * rows), layout="constrained", dpi=150
-    )
+    size = (max(6.0, 0.5 + 2.6 * columns), 0.9 + 2.1 * rows)
+    figure = Figure(figsize=size, layout="constrained", dpi=150)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for panel, (score, (inside, outside)) in zip(panels, scores.items(), strict=False):
         name, axis = LABELS.get(score, (score, "score"))
@@ -42,24 +41,12 @@ def draw_scores(title: str, outside_name: str, scores: dict[str, tuple[Tensor, T
             np.histogram(values.clip(edges[0], edges[-1]), edges)[0] / len(values)
             for values in (known, foreign)
         ]
-        panel.stairs(
-            shares[0],
-            edges,
-            color=BLUE,
-            fill=True,
-            alpha=0.45,
-            label=f"test items ({len(known):,})",
-        )
-        panel.stairs(
-            shares[1],
-            edges,
-            color=ORANGE,
-            linewidth=1.6,
-            label=f"{as_typed(outside_name)} ({len(foreign):,})",
-        )
-        panel.set_title(
-            f"{as_typed(name)}: AUROC {detection.auroc(inside, outside).item():.3f}", fontsize=9
-        )
+        label = f"test items ({len(known):,})"
+        panel.stairs(shares[0], edges, color=BLUE, fill=True, alpha=0.45, label=label)
+        label = f"{as_typed(outside_name)} ({len(foreign):,})"
+        panel.stairs(shares[1], edges, color=ORANGE, linewidth=1.6, label=label)
+        auroc = detection.auroc(inside, outside).item()
+        panel.set_title(f"{as_typed(name)}: AUROC {auroc:.3f}", fontsize=9)
         panel.set_xlabel(axis, fontsize=8)
         panel.tick_params(labelsize=7)
         if np.allclose(np.diff(edges), edges[1] - edges[0]):
@@ -84,8 +71,6 @@ def bin_edges(known: np.ndarray, foreign: np.ndarray, squares: bool) -> np.ndarr
     low, high = min(end[0] for end in ends), max(end[1] for end in ends)
     if high <= low:  # (almost) all are equal
         low, high = low - 0.5, low + 0.5
-    return (
-        np.geomspace(low, high, BINS + 1)
-        if squares and 0 < low < high / 100
-        else np.linspace(low, high, BINS + 1)
-    )
+    if squares and 0 < low < high / 100:
+        return np.geomspace(low, high, BINS + 1)
+    return np.linspace(low, high, BINS + 1)

@@ -42,15 +42,12 @@ class NamedDetector:
             name: torch.tensor(value) if isinstance(value, list) else value
             for name, value in (entry.get("init_args") or {}).items()
         }
+        wanted = {name: value for name, value in supplied.items() if name in asked}
+        # what constructors raise for arguments that are absent, wrong or unknown
+        mistakes = (AttributeError, TypeError, ValueError)
         try:
-            return cls(
-                kind(**{name: value for name, value in supplied.items() if name in asked} | given)
-            )
-        except (
-            AttributeError,
-            TypeError,
-            ValueError,
-        ) as error:  # what constructors raise for arguments that are absent, wrong or unknown
+            return cls(kind(**wanted | given))
+        except mistakes as error:
             raise InputError(
                 f"{entry['class_path']} cannot be made from its init_args ({error})."
             ) from error
@@ -78,9 +75,8 @@ class NamedDetector:
     @torch.no_grad()
     def __call__(self, logits: Tensor, features: Tensor) -> Tensor:
         """Its score of each item, from the logits or features that it takes."""
-        score = (
-            self.detector.predict_logits if self.takes_logits else self.detector.predict_features
-        )
+        of = self.detector
+        score = of.predict_logits if self.takes_logits else of.predict_features
         return score(self._given(logits, features)).double().to(logits.device)
 
     def _given(self, logits: Tensor, features: Tensor) -> Tensor:
@@ -107,9 +103,8 @@ def class_of(entry: dict[str, Any]) -> type:
             f"OODScores's detectors name {path}, which is not there; name a class like "
             "pytorch_ood.detector.MaxLogit."
         ) from error
-    if not isinstance(kind, type) or not issubclass(
-        kind, (api.LogitsDetector, api.FeaturesDetector)
-    ):
+    accepted = (api.LogitsDetector, api.FeaturesDetector)
+    if not isinstance(kind, type) or not issubclass(kind, accepted):
         raise InputError(
             f"OODScores's detectors name {path}, which takes neither logits nor penultimate "
             "features; only those that do can be named."

@@ -30,9 +30,8 @@ class Outputs(NamedTuple):
 
 def check_halves(network: nn.Module) -> None:
     """Refuse a network whose penultimate features have no name."""
-    if not callable(getattr(network, "features", None)) or not isinstance(
-        getattr(network, "head", None), nn.Module
-    ):
+    features, head = getattr(network, "features", None), getattr(network, "head", None)
+    if not callable(features) or not isinstance(head, nn.Module):
         raise InputError(
             f"{type(network).__name__} does not name its penultimate layer; OOD scores need "
             "`features(inputs)` and a module `head`, as Network has them."
@@ -75,9 +74,8 @@ def foreign_loader(stored: Tensor, data: VoteDataModule) -> TensorLoader:
             f"{type(data).__name__} reads its inputs one by one, so how to prepare other images "
             "like them is not known; OODScores needs data in memory."
         )
-    order = BatchOrder(
-        torch.arange(len(stored)), data.batch_size, data.seed, False, *rank_and_ranks()
-    )
+    items = torch.arange(len(stored))
+    order = BatchOrder(items, data.batch_size, data.seed, False, *rank_and_ranks())
     # images come as bytes, whatever the data are stored as
     scale = corpus.scale if stored.is_floating_point() else 255
     return TensorLoader(Standardize(stored, corpus.mean, corpus.std, scale), order)

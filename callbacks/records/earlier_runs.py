@@ -30,26 +30,19 @@ def training_by_evidence(folder: Path) -> TrainingRecord | None:
     if isinstance(failure, dict) and isinstance(failure.get("reason"), str):
         return TrainingRecord("diverged", len(rows), None, None, reason=failure["reason"])
     planned = trainer.get("max_epochs")
-    if (
-        not rows
-        or type(planned) is not int
-        or trainer.get("max_steps", -1) != -1
-        or trainer.get("max_time") is not None
-    ):
+    may_be_cut = trainer.get("max_steps", -1) != -1 or trainer.get("max_time") is not None
+    if not rows or type(planned) is not int or may_be_cut:
         return None
-    if [row.get("epoch") for row in rows] != list(range(len(rows))) or not all(
-        is_number(value) for row in rows for value in row.values()
-    ):
+    in_order = [row.get("epoch") for row in rows] == list(range(len(rows)))
+    if not in_order or not all(is_number(value) for row in rows for value in row.values()):
         return None
     if reason := divergence(rows):
         return TrainingRecord("diverged", len(rows), planned, None, reason=reason)
-    ended = (
-        "epochs"
-        if len(rows) == planned
-        else "early_stopping"
-        if _stopped_early(rows, trainer)
-        else None
-    )
+    ended = None
+    if len(rows) == planned:
+        ended = "epochs"
+    elif _stopped_early(rows, trainer):
+        ended = "early_stopping"
     if ended is None or not _ends_with(folder / "checkpoints" / "last.ckpt", len(rows)):
         return None
     return TrainingRecord(ended, len(rows), planned, None)
@@ -67,11 +60,8 @@ def _trainer_options(path: Path) -> dict[str, Any]:
 def _stopped_early(rows: list[dict[str, float]], trainer: dict[str, Any]) -> bool:
     """Whether early stopping, applied to the history, ends it after exactly these epochs."""
     callbacks = trainer.get("callbacks")
-    entries = (
-        [entry for entry in callbacks if isinstance(entry, dict)]
-        if isinstance(callbacks, list)
-        else []
-    )
+    listed = callbacks if isinstance(callbacks, list) else []
+    entries = [entry for entry in listed if isinstance(entry, dict)]
     rules = [
         entry.get("init_args") or {}
         for entry in entries
@@ -79,25 +69,20 @@ def _stopped_early(rows: list[dict[str, float]], trainer: dict[str, Any]) -> boo
     ]
     if len(rules) != 1 or not isinstance(rules[0], dict) or rules[0].get("mode", "min") != "min":
         return False
-    monitor, patience, least = (
-        rules[0].get("monitor"),
-        rules[0].get("patience", 3),
-        rules[0].get("min_delta", 0.0),
-    )
-    if (
-        not isinstance(monitor, str)
-        or monitor not in rows[0]
-        or type(patience) is not int
-        or not is_number(least)
-    ):
+    monitor, patience = rules[0].get("monitor"), rules[0].get("patience", 3)
+    least = rules[0].get("min_delta", 0.0)
+    if not isinstance(monitor, str) or monitor not in rows[0]:
+        return False
+    if type(patience) is not int or not is_number(least):
         return False
     best, waited = math.inf, []
     for row in rows:
         score = row.get(monitor, math.nan)
-        best, wait = (
-            (score, 0) if score + abs(least) < best else (best, (waited[-1] if waited else 0) + 1)
-        )
-        waited.append(wait)
+        if score + abs(least) < best:
+            best = score
+            waited.append(0)
+        else:
+            waited.append(waited[-1] + 1 if waited else 1)
     return waited[-1] >= patience and all(wait < patience for wait in waited[:-1])
 
 
@@ -110,7 +95,5 @@ def _ends_with(last: Path, epochs: int) -> bool:
     try:
         content = torch.load(last, map_location="cpu", weights_only=True)
         return content["epoch"] == epochs - 1 and not is_mid_epoch(content)
-    except (
-        Exception
-    ):  # torch, zipfile and pickle each raise their own: what cannot be read proves nothing
-        return False
+    except Exception:  # torch, zipfile and pickle each raise their own
+        return False  # what cannot be read proves nothing

@@ -38,13 +38,10 @@ class KnownData(Callback):
         self.options, self.folder = options, folder
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """The datamodule is set up before its callbacks are."""
-        know_data(
-            self.folder,
-            trainer.datamodule,  # pyright: ignore[reportAttributeAccessIssue]
-            self.options,
-            write=stage == "fit" and trainer.is_global_zero,
-        )
+        """Compare the data, which is set up before callbacks are."""
+        data = trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
+        write = stage == "fit" and trainer.is_global_zero
+        know_data(self.folder, data, self.options, write)
 
 
 def know_data(
@@ -64,10 +61,8 @@ def know_data(
     if known is None:
         _check_times(folder, data)
         if write:
-            write_atomically(
-                folder / FILE,
-                json.dumps({"options": options, "data": now}, indent=1, default=str) + "\n",
-            )
+            content = json.dumps({"options": options, "data": now}, indent=1, default=str)
+            write_atomically(folder / FILE, content + "\n")
         return
     if changed := difference(known["data"], now):
         raise InputError(
@@ -98,11 +93,9 @@ def read_fingerprint(folder: Path) -> dict[str, Any] | None:
 
 
 def _is_whole(content: Any) -> bool:
-    if (
-        not isinstance(content, dict)
-        or not isinstance(content.get("options"), dict)
-        or not isinstance(content.get("data"), dict)
-    ):
+    if not isinstance(content, dict):
+        return False
+    if not all(isinstance(content.get(name), dict) for name in ("options", "data")):
         return False
     return all(
         isinstance(part, dict) and isinstance(part.get("digest"), str) and _is_time(part)
@@ -130,14 +123,8 @@ def _check_times(folder: Path, data: VoteDataModule) -> None:
     """Of a run that noted nothing, as earlier versions did, files must at least be older than what
     they were trained to.
     """
-    trained = next(
-        (
-            path
-            for path in (folder / "checkpoints" / name for name in ("best.ckpt", "last.ckpt"))
-            if path.exists()
-        ),
-        None,
-    )
+    checkpoints = [folder / "checkpoints" / name for name in ("best.ckpt", "last.ckpt")]
+    trained = next((path for path in checkpoints if path.exists()), None)
     if trained is None:
         return
     newer = [path for path in data.files() if path.stat().st_mtime > trained.stat().st_mtime]
@@ -151,8 +138,8 @@ def _check_times(folder: Path, data: VoteDataModule) -> None:
 def _other_option(before: Any, after: Any, name: str = "") -> tuple[str, Any, Any] | None:
     """The first option that both know of and that has another value now, with both values.
 
-    >>> _other_option({"data": {"init_args": {"padding": 4}}},
-    ...     {"data": {"init_args": {"padding": 5, "flip": True}}})
+    >>> before, after = {"padding": 4}, {"padding": 5, "flip": True}
+    >>> _other_option({"data": {"init_args": before}}, {"data": {"init_args": after}})
     ('data.padding', 4, 5)
     """
     if isinstance(before, dict) and isinstance(after, dict):

@@ -42,11 +42,8 @@ class TrainingRecord:
     def in_words(self) -> str:
         """The record as a part of a sentence."""
         of = f" of {self.planned_epochs}" if self.planned_epochs is not None else ""
-        steps = (
-            f", {self.steps} of {self.planned_steps} steps"
-            if self.planned_steps is not None
-            else ""
-        )
+        planned = self.planned_steps
+        steps = f", {self.steps} of {planned} steps" if planned is not None else ""
         return f"trained for {self.epochs}{of} epochs{steps} ({ENDS[self.ended]})"
 
 
@@ -61,11 +58,9 @@ def as_training(content: Any) -> TrainingRecord | None:
     >>> as_training({"ended": "max_time", "epochs": 3, "planned_epochs": 200, "steps": 90})
     """
     kinds = get_type_hints(TrainingRecord)
-    if (
-        not isinstance(content, dict)
-        or not content.keys() <= kinds.keys()
-        or content.get("ended") not in list(ENDS)
-    ):
+    if not isinstance(content, dict) or not content.keys() <= kinds.keys():
+        return None
+    if content.get("ended") not in list(ENDS):
         return None
     try:
         record = TrainingRecord(**content)
@@ -82,8 +77,7 @@ def divergence(epochs: list[dict[str, float]]) -> str:
     """Why a training has no result, in the words of a pack; empty where all its losses are finite
     numbers.
 
-    >>> divergence([{"epoch": 0, "train/loss": 1.5, "val/loss": 1.2},
-    ...     {"epoch": 1, "train/loss": float("nan"), "val/loss": 1.3}])
+    >>> divergence([{"epoch": 0, "train/loss": 1.5}, {"epoch": 1, "train/loss": float("nan")}])
     'its loss was nan in epoch 1'
     """
     losses = (
@@ -92,11 +86,5 @@ def divergence(epochs: list[dict[str, float]]) -> str:
         for name in ("train/loss", "val/loss")
         if name in row
     )
-    return next(
-        (
-            f"its loss was {loss:g} in epoch {epoch}"
-            for epoch, loss in losses
-            if not math.isfinite(loss)
-        ),
-        "",
-    )
+    wrong = ((epoch, loss) for epoch, loss in losses if not math.isfinite(loss))
+    return next((f"its loss was {loss:g} in epoch {epoch}" for epoch, loss in wrong), "")

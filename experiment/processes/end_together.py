@@ -70,11 +70,11 @@ def taken_port(error: BaseException | None) -> InputError | None:
     ):
         error = error.__cause__ or error.__context__
     port = os.environ.get("MASTER_PORT")
-    result = (
+    message = (
         f"MASTER_PORT is {port}, which another program on this machine uses; set it to a "
         "free port, or leave it out and one is found."
     )
-    return InputError(result) if error else None
+    return InputError(message) if error else None
 
 
 def check_port() -> None:
@@ -107,9 +107,8 @@ def _failed_before(store: Any, code: int) -> int | None:
             return None
         store.wait([TOLD], timedelta(seconds=TELLING))
         return int(first.split()[1])
-    except (
-        RuntimeError
-    ):  # the store ended with the first process, which has told why, or was killed
+    except RuntimeError:
+        # the store ended with the first process, which has told why, or was killed
         if code == 2:
             return None
         _say("the first process of this run has ended.")
@@ -152,17 +151,10 @@ def _have_met() -> bool:
 def _rank() -> int:
     if _have_met():
         return sys.modules["torch.distributed"].get_rank()
-    return next(
-        (
-            int(os.environ[name])
-            for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID")
-            if os.environ.get(name)
-        ),
-        0,
-    )
+    names = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
+    return next((int(os.environ[name]) for name in names if os.environ.get(name)), 0)
 
 
 def _say(sentence: str) -> None:
-    print(
-        f"error on rank {_rank()}: {sentence}" if _rank() else f"error: {sentence}", file=sys.stderr
-    )
+    where = f" on rank {_rank()}" if _rank() else ""
+    print(f"error{where}: {sentence}", file=sys.stderr)

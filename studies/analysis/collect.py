@@ -16,9 +16,7 @@ from studies.plan.study import Run, Study
 
 @dataclass(frozen=True)
 class Record:
-    """A finished run as one grid sees it: the levels of that grid's factors, and what was
-    measured.
-    """
+    """A finished run as one grid sees it: its levels of the grid's factors, and its numbers."""
 
     run: str
     folder: Path
@@ -55,21 +53,14 @@ class Collection:
             if results is None:
                 missing[run.name] = why_unfinished(run.folder(runs))
             else:
-                factors = {
-                    factor: level
-                    for levels in run.factors.values()
-                    for factor, level in levels.items()
-                }
+                factors = {}
+                for levels in run.factors.values():
+                    factors |= levels
                 finished[run.name] = Record(
                     run.name, run.folder(runs), factors, results["metrics"], results, run.config
                 )
-        return cls(
-            planned,
-            finished,
-            stage,
-            {name: study.levels(name) for name in study.selections},
-            missing,
-        )
+        selected = {name: study.levels(name) for name in study.selections}
+        return cls(planned, finished, stage, selected, missing)
 
     def records(self, grid: str) -> list[Record]:
         """The finished runs of one grid, in the order of the YAML."""

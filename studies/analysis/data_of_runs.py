@@ -13,30 +13,23 @@ from experiment.build import build_data, class_of
 
 # how items are loaded, not which ones they are; how they are labelled in training is
 # `VoteDataModule.pack_axes`
-HOW = (
-    "batch_size",
-    "num_workers",
-)
+HOW = ("batch_size", "num_workers")
 
 
 def data_key(config: dict[str, Any]) -> str:
     """Equal for runs whose items, votes and splits are the same.
 
-    >>> one, other = ({"data": {"class_path": "datamodules.Digits",
-    ...     "init_args": {"seed": 0, "batch_size": size}}} for size in (8, 16))
+    >>> small, large = ({"seed": 0, "batch_size": size} for size in (8, 16))
+    >>> one = {"data": {"class_path": "datamodules.Digits", "init_args": small}}
+    >>> other = {"data": {"class_path": "datamodules.Digits", "init_args": large}}
     >>> data_key(one) == data_key(other)
     True
     """
-    arguments, free = (
-        config["data"].get("init_args", {}),
-        {*HOW, *class_of(config["data"]).pack_axes},
-    )  # pyright: ignore[reportAttributeAccessIssue]
-    return repr(
-        [
-            config["data"]["class_path"],
-            {name: value for name, value in arguments.items() if name not in free},
-        ]
-    )
+    data = config["data"]
+    free = {*HOW, *class_of(data).pack_axes}  # pyright: ignore[reportAttributeAccessIssue]
+    arguments = data.get("init_args", {})
+    fixed = {name: value for name, value in arguments.items() if name not in free}
+    return repr([data["class_path"], fixed])
 
 
 def check_of_data(

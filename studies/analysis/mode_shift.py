@@ -17,9 +17,7 @@ from core.errors import InputError
 
 @dataclass(frozen=True)
 class Share:
-    """One kind of items: how many there are, and predictions of them that are right, over
-    all runs.
-    """
+    """One kind of items: how many there are, and right predictions of them over all runs."""
 
     items: int
     right_before: int
@@ -64,9 +62,10 @@ def mode_shift(predicted_before, predicted_after, labels_before, labels_after, t
     are class numbers [N] or distributions [N, K], whose most probable class counts (ties: the
     lowest number).
 
-    >>> shift = mode_shift([0, 1, 1, 0], [0, 0, 1, 1], labels_before=[0, 1, 1, 1],
-    ...     labels_after=[0, 0, 1, 1], truth=[0, 0, 1, 1])
-    >>> # one of the two won items has another label
+    Of the two items won here, one has another label:
+
+    >>> before, after = [0, 1, 1, 1], [0, 0, 1, 1]
+    >>> shift = mode_shift([0, 1, 1, 0], [0, 0, 1, 1], before, after, truth=[0, 0, 1, 1])
     >>> shift.gain(shift.all), shift.gain(shift.changed), shift.gain(shift.kept)
     (0.5, 0.25, 0.25)
     """
@@ -76,9 +75,8 @@ def mode_shift(predicted_before, predicted_after, labels_before, labels_after, t
     if len(shapes) > 1 or len(before) != len(after) or not len(right):
         raise InputError(
             f"mode_shift: there are predictions {list(before.shape)} and {list(after.shape)}, "
-            f"labels of {len(one)} and {len(other)} items and the truth "
-            f"of {len(right)}; all must be of the same items, and both predictions of as many "
-            "seeds."
+            f"labels of {len(one)} and {len(other)} items and the truth of {len(right)}; all must "
+            "be of the same items, and both predictions of as many seeds."
         )
     changed = one != other
     hits = before == right, after == right

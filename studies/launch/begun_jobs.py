@@ -45,20 +45,13 @@ def _described(content: Any, present: dict[str, Run]) -> Job | None:
     other runs or another way to do them.
     """
     try:
-        names, packed, threads = (
-            [run["name"] for run in content["runs"]],
-            content["packed"],
-            content["threads"],
-        )
-        runs = [present[name] for name in names]
+        packed, threads = content["packed"], content["threads"]
+        runs = [present[run["name"]] for run in content["runs"]]
     except (KeyError, TypeError):
         return None
-    if (
-        not runs
-        or type(threads) is not int
-        or threads < 1
-        or any((why_alone(run.config) is None) != packed for run in runs)
-    ):
+    if not runs or type(threads) is not int or threads < 1:
+        return None
+    if any((why_alone(run.config) is None) != packed for run in runs):
         return None
     return Job(runs, packed, "goes on as it began", min(threads, os.cpu_count() or 1))
 

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -51,30 +52,23 @@ def do_job(path: Path) -> dict[str, str]:
     runs, folder = [Run(**run) for run in content["runs"]], Path(content["folder"])
     with ExitStack() as stack:
         for run in sorted(runs, key=lambda run: run.name):
-            if is_first_process() and not needs_processes(
-                run.config
-            ):  # else those that train it hold it themselves
+            # those that train it in processes of their own hold it themselves
+            if is_first_process() and not needs_processes(run.config):
                 stack.enter_context(folder_lock(run.folder(folder), "trains this run in a study"))
                 remove_partial_files(*run_files(run.folder(folder)))
-        left = {
-            run.name: steps_left(run.config, run.folder(folder), content["predict"]) for run in runs
-        }
-        failures = {}
+
+        def what_is_left() -> dict[str, list[str]]:
+            predict = content["predict"]
+            return {run.name: steps_left(run.config, run.folder(folder), predict) for run in runs}
+
+        left, failures = what_is_left(), {}
         if content["packed"] and any("fit" in steps for steps in left.values()):
             from studies.launch.pack_job import run_pack
 
             remove_partial_files(path.parent, of=f"{path.stem}.pt")
-            failures = run_pack(
-                runs,
-                folder,
-                path.with_suffix(".pt"),
-                content["predict"],
-                lambda share: report(path, share),
-            )
-            left = {
-                run.name: steps_left(run.config, run.folder(folder), content["predict"])
-                for run in runs
-            }
+            state = path.with_suffix(".pt")
+            failures = run_pack(runs, folder, state, content["predict"], partial(report, path))
+            left = what_is_left()
         # of a pack, what is left when its members are trained: a probe or predictions that were not
         # asked for before
         for run in runs:
@@ -91,12 +85,8 @@ def run_alone(run: Run, folder: Path, steps: list[str], devices: int) -> dict[st
     from experiment.configuration import write_config
     from experiment.plurality_cli import run_command
 
-    options = [
-        "--config",
-        str(write_config(run.config, run.folder(folder))),
-        "--trainer.default_root_dir",
-        str(folder),
-    ]
+    config = write_config(run.config, run.folder(folder))
+    options = ["--config", str(config), "--trainer.default_root_dir", str(folder)]
     options += ["--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"]
     if devices == 1 and needs_processes(run.config):
         for command in steps:

@@ -26,7 +26,7 @@ from experiment.steps_left import steps_left
 from studies.launch.job import write_job
 from studies.launch.job_server import JobServer
 from studies.plan.packing import Job
-from studies.plan.study import Study
+from studies.plan.study import Run, Study
 
 
 def launch(
@@ -49,22 +49,24 @@ def study_folder(study: Study, runs: Path) -> Path:
 
 
 def threads_of(jobs: list[Job], processes: int) -> int:
-    """Of each process, so that together they are as many as there are cores."""
+    """Threads of each process, so that together they are as many as there are cores."""
     return max(1, (os.cpu_count() or 1) // min(processes, len(jobs)))
 
 
 def hold_study(folder: Path, console: Console) -> AbstractContextManager[None]:
     """Let one process at a time work on a study, on this machine or through Slurm."""
-    return folder_lock(
-        folder,
-        "runs this study",
-        say=partial(console.print, markup=False, highlight=False, soft_wrap=True),
-    )
+    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    return folder_lock(folder, "runs this study", say=say)
 
 
 def is_done(job: Job, runs: Path, predict: bool) -> bool:
     """Whether nothing is left to do for any run of a job."""
-    return all(not steps_left(run.config, run.folder(runs), predict) for run in job.runs)
+    return all(is_run_done(run, runs, predict) for run in job.runs)
+
+
+def is_run_done(run: Run, runs: Path, predict: bool) -> bool:
+    """Whether nothing is left to do for a run."""
+    return not steps_left(run.config, run.folder(runs), predict)
 
 
 def _work_off(
@@ -101,14 +103,10 @@ def _work_off(
                 time.sleep(0.1)
                 for path, code in server.ended().items():
                     job = going.pop(path)
-                    ended = sum(
-                        not steps_left(run.config, run.folder(runs), study.predict)
-                        for run in job.runs
-                    )
+                    ended = sum(is_run_done(run, runs, study.predict) for run in job.runs)
                     finished += ended
-                    if code not in (0, DIVERGED) or ended < len(
-                        job.runs
-                    ):  # that runs diverged stands in their folders
+                    # that runs diverged stands in their folders
+                    if code not in (0, DIVERGED) or ended < len(job.runs):
                         failures.append(_failure(job, path, code))
                 share = sum(len(job.runs) * _share(path) for path, job in going.items())
                 bar.update(task, completed=finished + share)

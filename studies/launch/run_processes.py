@@ -32,14 +32,12 @@ def needs_processes(config: dict[str, Any]) -> bool:
 
 
 def run_in_processes(words: list[str]) -> bool:
-    """Give a command of `cli.py`; whether it came to a result.
+    """Give a command of `cli.py`; returns whether it came to a result.
 
     What else ends it ends this job, with the same exit code.
     """
-    with subprocess.Popen(
-        [sys.executable, PROJECT / "cli.py", *words],
-        env={**os.environ, "PYTHONPATH": import_path()},
-    ) as command:
+    environment = {**os.environ, "PYTHONPATH": import_path()}
+    with subprocess.Popen([sys.executable, PROJECT / "cli.py", *words], env=environment) as command:
         try:
             code = command.wait()
         except Interrupted:

@@ -103,9 +103,8 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
         str(write_job(job, folder, runs.resolve(), study.predict, options.cpus, options.tasks))
         for job in left
     ]
-    executor = submitit.AutoExecutor(
-        folder=folder / "slurm" / "%A", cluster="slurm", slurm_python=sys.executable
-    )
+    logs = folder / "slurm" / "%A"
+    executor = submitit.AutoExecutor(folder=logs, cluster="slurm", slurm_python=sys.executable)
     executor.update_parameters(
         name=f"plurality-{study.name}",
         # submitit takes every signal for a time-out in jobs of 10 minutes or less
@@ -136,7 +135,7 @@ def earlier_array(folder: Path) -> str | None:
 def wait_for(
     array: str | None, study: Study, jobs: list[Job], runs: Path, console: Console
 ) -> None:
-    """Until no task of the array is queued any more.
+    """Wait until no task of the array is queued any more.
 
     The queue is asked, not submitit: without accounting it never learns of a killed job.
     """
@@ -150,24 +149,21 @@ def wait_for(
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(array, total=sum(len(job.runs) for job in jobs))
+
+        def show_progress() -> None:
+            done = [job for job in jobs if is_done(job, runs, study.predict)]
+            bar.update(task, completed=sum(len(job.runs) for job in done))
+
         while queued(array):
-            bar.update(
-                task,
-                completed=sum(len(job.runs) for job in jobs if is_done(job, runs, study.predict)),
-            )
+            show_progress()
             time.sleep(POLL)
-        bar.update(
-            task, completed=sum(len(job.runs) for job in jobs if is_done(job, runs, study.predict))
-        )
+        show_progress()
 
 
 def queued(array: str) -> bool:
     """Whether any task of the array is pending, running or being requeued."""
-    answer = subprocess.run(
-        ["squeue", "--noheader", "--array", "--format=%T", f"--jobs={array}"],
-        capture_output=True,
-        text=True,
-    )
+    command = ["squeue", "--noheader", "--array", "--format=%T", f"--jobs={array}"]
+    answer = subprocess.run(command, capture_output=True, text=True)
     if answer.returncode and "Invalid job id" in answer.stderr:
         return False
     return bool(answer.returncode or answer.stdout.strip())

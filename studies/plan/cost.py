@@ -38,17 +38,16 @@ def seconds(job: Job, threads: int) -> float | None:
 
 def training_batches(config: dict[str, Any], items: int) -> int:
     """Steps of an epoch over so many items, as many as the trainer is allowed."""
-    whole, limit = (
-        -(-items // config["data"]["init_args"]["batch_size"]),
-        config["trainer"].get("limit_train_batches"),
-    )
+    whole = -(-items // config["data"]["init_args"]["batch_size"])
+    limit = config["trainer"].get("limit_train_batches")
     if limit is None:
         return whole
     return min(whole, limit) if isinstance(limit, int) else int(whole * limit)
 
 
 def in_words(duration: float) -> str:
-    """
+    """A duration in seconds, minutes or hours.
+
     >>> in_words(45), in_words(600), in_words(9000)
     ('45 s', '10 min', '2.5 h')
     """
@@ -59,13 +58,10 @@ def in_words(duration: float) -> str:
 
 def shared_part(config: dict[str, Any]) -> dict[str, Any]:
     """What runs of equal cost have in common, but for their length."""
-    arguments = {
-        key: value
-        for key, value in config["data"]["init_args"].items()
-        if key not in ("seed", "delivery", "votes_per_item")
-    }
+    free, arguments = ("seed", "delivery", "votes_per_item"), config["data"]["init_args"]
+    shared = {name: value for name, value in arguments.items() if name not in free}
     return {
-        "data": {**config["data"], "init_args": arguments},
+        "data": {**config["data"], "init_args": shared},
         "model": {**config["model"], "seed": 0},
     }
 
@@ -79,10 +75,8 @@ def _size(text: str) -> tuple[int, int, float, int]:
     data = build_data(config)
     assert data.corpus is not None
     network = build_classifier(config, data).network
-    flops, parameters = (
-        forward_flops(network, data.input_shape),
-        sum(p.numel() for p in network.parameters()),
-    )
+    flops = forward_flops(network, data.input_shape)
+    parameters = sum(parameter.numel() for parameter in network.parameters())
     return len(data.corpus.splits["train"]), data.batch_size, flops, parameters
 
 

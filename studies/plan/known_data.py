@@ -29,11 +29,10 @@ def check_data(finished: Iterable[tuple[dict[str, Any], Path]]) -> None:
         key = _same_data(config)
         if key not in known:
             data = build(config["data"])
-            known[key] = (
-                data,
-                fingerprint_at_hand(data) if data.files() else _content(noted["data"]),
-            )
-        check_at_hand(folder, known[key][1] | _labels(config, known[key][0]))
+            now = fingerprint_at_hand(data) if data.files() else _content(noted["data"])
+            known[key] = data, now
+        data, now = known[key]
+        check_at_hand(folder, now | _labels(config, data))
 
 
 def _labels(config: dict[str, Any], data: VoteDataModule) -> Fingerprint:
@@ -50,16 +49,9 @@ def _same_data(config: dict[str, Any]) -> str:
     """Equal for runs that must have the same votes and items."""
     kind: Any = class_of(config["data"])
     free = {*FREE, *kind.pack_axes} - (set() if kind.same_items else {"seed"})
-    return repr(
-        [
-            config["data"]["class_path"],
-            {
-                name: value
-                for name, value in config["data"].get("init_args", {}).items()
-                if name not in free
-            },
-        ]
-    )
+    arguments = config["data"].get("init_args", {})
+    fixed = {name: value for name, value in arguments.items() if name not in free}
+    return repr([config["data"]["class_path"], fixed])
 
 
 def _content(noted: Fingerprint) -> Fingerprint:

@@ -83,19 +83,16 @@ def data_places(data: dict[str, Any], folder: Path) -> dict[str, str]:
     ]
 
     def holds_data(root: str) -> bool:
-        return (
-            any(os.path.exists(os.path.join(root, name)) for name in named)
-            if named
-            else holds_files(root)
-        )
+        if not named:
+            return holds_files(root)
+        return any(os.path.exists(os.path.join(root, name)) for name in named)
 
     fits = {"root": holds_data, "cache": holds_files}
     result = {}
     for option, fit in fits.items():
         written = arguments.get(option)
-        if isinstance(written, str) and (
-            named or os.path.normpath(written) != "."
-        ):  # any folder has itself, which says nothing
+        # any folder has itself, which says nothing
+        if isinstance(written, str) and (named or os.path.normpath(written) != "."):
             place = find(written, folder, fit)
             if place is not None and place != written:
                 result[option] = place

@@ -39,20 +39,15 @@ class Calibration:
     evaluation: float  # per item
     product: float  # per item of a Hessian-vector product
     steps: int  # of all runs
-    evaluated: (
-        int  # items that all runs evaluate: after every epoch, in their tests, and in predict
-    )
+    evaluated: int  # items that all runs evaluate: after epochs, in their tests, and in predict
     differentiated: int  # items of all Hessian-vector products of all runs
     flops: float  # of the training of all runs
 
     @property
     def hours(self) -> float:
         """Of all runs, one after the other."""
-        return (
-            self.steps * self.step
-            + self.evaluated * self.evaluation
-            + self.differentiated * self.product
-        ) / 3600
+        training, evaluation = self.steps * self.step, self.evaluated * self.evaluation
+        return (training + evaluation + self.differentiated * self.product) / 3600
 
     @property
     def sentence(self) -> str:
@@ -60,9 +55,8 @@ class Calibration:
         elsewhere = 1.2 * self.flops / SUSTAINED / 3600  # a fifth more for evaluation and probes
         return (
             f"{self.network} on {self.device}: {1000 * self.step:.1f} ms a step, {self.steps:,} "
-            f"steps of {self.runs} runs one after the other: "
-            f"{in_words(3600 * self.hours)}. Their training is {self.flops:.2g} floating-point "
-            "operations: a device that sustains "
+            f"steps of {self.runs} runs one after the other: {in_words(3600 * self.hours)}. "
+            f"Their training is {self.flops:.2g} floating-point operations: a device that sustains "
             f"{SUSTAINED / 1e12:g} TFLOP/s would take about {in_words(3600 * elsewhere)} (by "
             "arithmetic, not measured)."
         )
@@ -74,11 +68,8 @@ def calibrate(runs: list[Run], predict: bool, steps: int = 4) -> list[Calibratio
     """
     shapes: dict[str, list[Run]] = {}
     for run in runs:
-        shape = (
-            run.config["model"]["network"],
-            items_of(run),
-            run.config["data"]["init_args"].get("batch_size"),
-        )
+        batch_size = run.config["data"]["init_args"].get("batch_size")
+        shape = (run.config["model"]["network"], items_of(run), batch_size)
         shapes.setdefault(json.dumps(shape, sort_keys=True), []).append(run)
     return [_measure(members, predict, steps) for members in shapes.values()]
 
@@ -89,40 +80,33 @@ def _measure(runs: list[Run], predict: bool, steps: int) -> Calibration:
     data = build_data(config)
     assert data.corpus is not None
     classifier = build_classifier(config, data).to(device)
-    epochs = sum(run.config["trainer"]["max_epochs"] for run in runs)
-    steps_of_all = sum(
-        run.config["trainer"]["max_epochs"] * training_batches(run.config, len(data.rows("train")))
-        for run in runs
-    )
-    callbacks = [
-        callback for run in runs for callback in run.config["trainer"].get("callbacks") or []
-    ]
-    probes = [callback for callback in callbacks if issubclass(class_of(callback), HessianSpectrum)]
-    most = [
-        callback.get("init_args", {}).get("most_items") or len(data.rows("test"))
-        for callback in probes
-    ]
-    probed = sum(min(items, len(data.rows("test"))) for items in most)
+    train, val, test = (len(data.rows(split)) for split in ("train", "val", "test"))
+    epochs = [run.config["trainer"]["max_epochs"] for run in runs]
+    batches = [training_batches(run.config, train) for run in runs]
+    steps_of_all = sum(e * b for e, b in zip(epochs, batches, strict=True))
+    callbacks = [entry for run in runs for entry in run.config["trainer"].get("callbacks") or []]
+    probes = [entry for entry in callbacks if issubclass(class_of(entry), HessianSpectrum)]
+    most = [entry.get("init_args", {}).get("most_items") or test for entry in probes]
+    probed = sum(min(items, test) for items in most)
+    tested = len(runs) * (test + predict * len(data.annotator_probs))
+    name = f"this CPU, {torch.get_num_threads()} thread(s)"
+    if device.type == "cuda":
+        name = torch.cuda.get_device_name()
+    step = _seconds(_training_step(classifier, data, device), steps, device)
+    evaluation = _seconds(_evaluation_step(classifier, data, device), steps, device)
+    product = _seconds(_hessian_step(classifier, data, device), 1, device) if probed else 0.0
+    forward = forward_flops(classifier.network, data.input_shape)
     return Calibration(
         network=type(classifier.network).__name__,
-        device=torch.cuda.get_device_name()
-        if device.type == "cuda"
-        else f"this CPU, {torch.get_num_threads()} thread(s)",
+        device=name,
         runs=len(runs),
-        step=_seconds(_training_step(classifier, data, device), steps, device),
-        evaluation=_seconds(_evaluation_step(classifier, data, device), steps, device)
-        / data.batch_size,
-        product=_seconds(_hessian_step(classifier, data, device), 1, device) / data.batch_size
-        if probed
-        else 0.0,
+        step=step,
+        evaluation=evaluation / data.batch_size,
+        product=product / data.batch_size,
         steps=steps_of_all,
-        evaluated=epochs * len(data.rows("val"))
-        + len(runs) * (len(data.rows("test")) + predict * len(data.annotator_probs)),
+        evaluated=sum(epochs) * val + tested,
         differentiated=probed * PRODUCTS // 2,  # half of the products are over the small slice
-        flops=3
-        * forward_flops(classifier.network, data.input_shape)
-        * data.batch_size
-        * steps_of_all,
+        flops=3 * forward * data.batch_size * steps_of_all,
     )
 
 

@@ -44,11 +44,9 @@ class Measured:
     def _of_runs(
         self, claim: ClaimSpec, level: Any, column: Any, metric: str
     ) -> tuple[Values, str]:
-        wanted = {
-            **claim.where,
-            claim.rows: [level],
-            **({claim.columns: [column]} if claim.columns else {}),
-        }
+        wanted = {**claim.where, claim.rows: [level]}
+        if claim.columns:
+            wanted[claim.columns] = [column]
         records = [
             record
             for record in self.collection.records(claim.grid)
@@ -56,17 +54,13 @@ class Measured:
         ]
         if not records:
             return {}, f"no run of {self._name(level, column)} is finished"
-        return units(
-            records, metric, self.paired
-        ), f"no finished run of {self._name(level, column)} has a finite {metric}"
+        absent = f"no finished run of {self._name(level, column)} has a finite {metric}"
+        return units(records, metric, self.paired), absent
 
     def _of_figure(self, claim: ClaimSpec, level: Any, column: Any) -> tuple[Values, str]:
         result = self.target_errors[claim.figure]
-        return (
-            result.spearman(level, column),
-            result.note
-            or f"{self._name(level, column)} has no correlation in the figure {claim.figure}",
-        )
+        absent = f"{self._name(level, column)} has no correlation in the figure {claim.figure}"
+        return result.spearman(level, column), result.note or absent
 
     def _of_comparison(self, claim: ClaimSpec, level: Any) -> tuple[Values, str]:
         result = self.comparisons[claim.comparison]
@@ -75,29 +69,18 @@ class Measured:
         if claim.between:
             first, second = claim.between
             chosen = result.select(claim.metric, (first, second), "same")
-            return {
-                (v.seeds[0],): v.value for v in chosen
-            }, f"the comparison {claim.comparison} has no {claim.metric} between both"
+            absent = f"the comparison {claim.comparison} has no {claim.metric} between both"
+            return {(v.seeds[0],): v.value for v in chosen}, absent
         chosen = result.select(claim.metric, (level, level), "different")
+        within = f"{claim.metric} within {self.label(level)}"
         if not chosen:
-            return (
-                {},
-                f"the comparison {claim.comparison} has no {claim.metric} within "
-                f"{self.label(level)}",
-            )
-        pairs = {v.seeds: v.value for v in chosen}
-        return (
-            jackknife_by_seed(pairs),
-            f"{claim.metric} within {self.label(level)} takes at least 3 seeds, and a value for "
-            "every two of them",
-        )
+            return {}, f"the comparison {claim.comparison} has no {within}"
+        absent = f"{within} takes at least 3 seeds, and a value for every two of them"
+        return jackknife_by_seed({v.seeds: v.value for v in chosen}), absent
 
     def _name(self, level: Any, column: Any) -> str:
-        return (
-            self.label(level)
-            if column is ABSENT
-            else f"{self.label(level)} at {self.label(column)}"
-        )
+        name = self.label(level)
+        return name if column is ABSENT else f"{name} at {self.label(column)}"
 
 
 def jackknife_by_seed(pairs: dict[tuple[int, int], float]) -> Values:
@@ -124,7 +107,5 @@ def jackknife_by_seed(pairs: dict[tuple[int, int], float]) -> Values:
     of_seed = table.sum(1)
     total = of_seed.sum() / 2
     mean, without = total / math.comb(n, 2), (total - of_seed) / math.comb(n - 1, 2)
-    return {
-        (seed,): float(value)
-        for seed, value in zip(seeds, n * mean - (n - 1) * without, strict=True)
-    }
+    pseudo_values = n * mean - (n - 1) * without
+    return {(seed,): float(value) for seed, value in zip(seeds, pseudo_values, strict=True)}

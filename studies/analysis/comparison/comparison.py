@@ -84,11 +84,8 @@ class Comparison:
 
     def select(self, measure: str, methods: tuple[Any, Any], seeds: Relation) -> list[PairValue]:
         """The values of one measure between two methods, of equal or of different seeds."""
-        return [
-            v
-            for v in self.values
-            if (v.measure, v.methods) == (measure, methods) and seeds in _relations(v)
-        ]
+        between = [v for v in self.values if (v.measure, v.methods) == (measure, methods)]
+        return [v for v in between if seeds in _relations(v)]
 
     @property
     def rows(self) -> list[Row]:
@@ -103,10 +100,9 @@ class Comparison:
     @property
     def probe_set(self) -> str:
         """On which items runs were compared, in one sentence."""
+        values = [v for v in self.values if v.measure == "cka"]
         sizes = {
-            relation: [
-                v.items for v in self.values if v.measure == "cka" and relation in _relations(v)
-            ]
+            relation: [v.items for v in values if relation in _relations(v)]
             for relation in RELATIONS
         }
         shares = [f"{span(sizes['different'])} for runs of different seeds"]
@@ -119,11 +115,8 @@ class Comparison:
     def write(self, folder: Path) -> Path:
         """Everything as `representations.json`."""
         path = folder / "representations.json"
-        content = {
-            **asdict(self),
-            "probe_set": self.probe_set,
-            "rows": [asdict(row) for row in self.rows],
-        }
+        rows = [asdict(row) for row in self.rows]
+        content = {**asdict(self), "probe_set": self.probe_set, "rows": rows}
         write_atomically(path, json.dumps(without_nan(content), indent=1) + "\n")
         return path
 
@@ -139,33 +132,30 @@ def _relations(value: PairValue) -> list[Relation]:
     Of two methods all pairs are shown together as well, for CKA.
     """
     relation: Relation = "same" if value.seeds[0] == value.seeds[1] else "different"
-    return (
-        [relation, "all"]
-        if value.measure == "cka" and value.methods[0] != value.methods[1]
-        else [relation]
-    )
+    across = value.methods[0] != value.methods[1]
+    return [relation, "all"] if value.measure == "cka" and across else [relation]
 
 
 def _row(measure: str, methods: tuple[Any, Any], seeds: Relation, values: list[PairValue]) -> Row:
     defined = [v.value for v in values if not math.isnan(v.value)]
     mean, sd, _ = summary(defined) if defined else (math.nan, math.nan, 0)
     items = [v.items for v in values]
-    left_out = sum(v.left_out for v in values)
     return Row(
         measure,
         methods,
         seeds,
         mean,
         sd,
-        len(defined),
-        len(values) - len(defined),
-        (min(items), max(items)),
-        left_out,
+        pairs=len(defined),
+        undefined=len(values) - len(defined),
+        items=(min(items), max(items)),
+        left_out=sum(v.left_out for v in values),
     )
 
 
 def span(numbers: Sequence[int]) -> str:
-    """
+    """The least and the most of some numbers, or the one that they all are.
+
     >>> span([2000, 1950]), span([7, 7])
     ('1,950 to 2,000', '7')
     """

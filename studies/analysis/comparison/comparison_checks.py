@@ -16,28 +16,14 @@ def is_comparison(result: Comparison) -> bool:
     """Whether everything in it is of the kind that comparing runs gives."""
     if not isinstance(result.methods, list) or not isinstance(result.notes, list):
         return False
-    names = [
-        result.dataset,
-        result.network,
-        result.layer or "",
-        result.factor,
-        *result.notes,
-        *map(str, result.methods),
-    ]
+    names = [result.dataset, result.network, result.layer or "", result.factor]
+    names += [*result.notes, *map(str, result.methods)]
+    counts = [result.table_items, *(n for v in result.values for n in (v.items, v.left_out))]
     return (
         all(isinstance(name, str) and len(name) <= LONGEST_NAME for name in names)
         and isinstance(result.simulated_annotators, bool)
         and all(isinstance(method, str | int | float | None) for method in result.methods)
-        and all(
-            map(
-                _is_count,
-                (
-                    result.table_items,
-                    *(v.items for v in result.values),
-                    *(v.left_out for v in result.values),
-                ),
-            )
-        )
+        and all(map(_is_count, counts))
         and _is_score(result.quantile)
         and all(
             v.measure in NAMES and _is_pair(v.methods, result.methods) and _is_score(v.value)

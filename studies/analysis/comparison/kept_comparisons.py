@@ -41,25 +41,19 @@ def compared(
     levels = [record.factors[spec.rows] for record in chosen]
     single = sorted({str(level) for level in levels if levels.count(level) == 1})
     chosen = [record for record in chosen if levels.count(record.factors[spec.rows]) > 1]
-    notes = (
-        [f"Left out, because they have no checkpoint: {absent} finished run{'s' * (absent > 1)}."]
-        if absent
-        else []
-    )
-    notes += (
-        [f"Left out, because only one seed of them is there: {', '.join(single)}."]
-        if single
-        else []
-    )
+    notes, number = [], f"{absent} finished run{'s' * (absent > 1)}"
+    if absent:
+        notes.append(f"Left out, because they have no checkpoint: {number}.")
+    if single:
+        notes.append(f"Left out, because only one seed of them is there: {', '.join(single)}.")
     if not chosen:
         return "no method has two finished runs with a checkpoint", notes
     key = {
         "runs": {record.run: sha256(best_checkpoint(record.folder)) for record in chosen},
         "options": {"factor": spec.rows, "points": spec.points, "quantile": spec.quantile},
     }
-    with (
-        folder_lock(out, "compares networks") if out else nullcontext()
-    ):  # for hours, of which another report may make use
+    # for hours, of which another report may make use
+    with folder_lock(out, "compares networks") if out else nullcontext():
         kept = read_kept(out / FILE) if out else {}
         entry = kept.get(spec.name)
         if entry and all(entry.get(name) == value for name, value in key.items()):
@@ -85,12 +79,9 @@ def comparison_of(content: dict[str, Any]) -> Comparison:
     """A comparison from its JSON."""
     values = [
         PairValue(
-            **{
-                **value,
-                "methods": tuple(value["methods"]),
-                "seeds": tuple(value["seeds"]),
-                "value": _number(value["value"]),
-            }
+            **value
+            | {"methods": tuple(value["methods"]), "seeds": tuple(value["seeds"])}
+            | {"value": _number(value["value"])}
         )
         for value in content["values"]
     ]

@@ -86,8 +86,8 @@ def interpolate(start: State, end: State, alpha: float) -> State:
 
     Whole numbers, such as counters, are the first's.
 
-    >>> interpolate({"weight": torch.tensor([0.0, 4.0])}, {"weight": torch.tensor([1.0, 0.0])},
-    ...     0.25)
+    >>> start, end = {"weight": torch.tensor([0.0, 4.0])}, {"weight": torch.tensor([1.0, 0.0])}
+    >>> interpolate(start, end, 0.25)
     {'weight': tensor([0.2500, 3.0000])}
     """
     return {

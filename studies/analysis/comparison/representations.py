@@ -88,15 +88,13 @@ def compare_runs(
         simulated |= data.simulated
         _check_probe_sets(data, [earlier.views[0] for earlier in result])
         result.append(_look_at_seed(members, data, runs, points, quantile, layer, device))
-    views, lines = (
-        [view for part in result for view in part.views],
-        [line for part in result for line in part.lines],
-    )
+    views = [view for part in result for view in part.views]
+    lines = [line for part in result for line in part.lines]
     config = study_runs[0].config
     network = class_of(config["model"]["network"]).__name__
+    named = config["data"].get("init_args", {}).get("name")
     return Comparison(
-        dataset=config["data"].get("init_args", {}).get("name")
-        or class_of(config["data"]).__name__,
+        dataset=named or class_of(config["data"]).__name__,
         simulated_annotators=simulated,
         network=network,
         layer=result[0].layer,
@@ -132,9 +130,8 @@ def look(
     question for every run.
     """
     features, maps = [], []
-    for inputs, annotator_probs, _ in data.evaluation_batches(
-        rows, next(network.parameters()).device
-    ):
+    device = next(network.parameters()).device
+    for inputs, annotator_probs, _ in data.evaluation_batches(rows, device):
         with torch.no_grad():
             features.append(network.features(inputs).cpu())
         if layer is not None:
@@ -162,15 +159,10 @@ def _look_at_seed(
     items, training = (
         partial(data.evaluation_batches, chosen, device) for chosen in (rows, statistics_rows(data))
     )
-    lines = [
-        PairLine(
-            (a, b),
-            data.seed,
-            len(rows),
-            loss_line(network, states[a], states[b], items, training, points),
-        )
-        for a, b in combinations(members, 2)
-    ]
+    lines = []
+    for a, b in combinations(members, 2):
+        line = loss_line(network, states[a], states[b], items, training, points)
+        lines.append(PairLine((a, b), data.seed, len(rows), line))
     name = None if spatial is None else name_of(network, spatial)
     return SeedFindings(views, lines, disputed, name)
 
@@ -214,10 +206,9 @@ def _barriers(lines: list[PairLine]) -> Iterator[PairValue]:
     for result in lines:
         pair = result.methods, (result.seed, result.seed)
         yield PairValue("barrier", *pair, result.line.barrier, result.items)
-        if result.line.reestimated_barrier is not None:
-            yield PairValue(
-                "barrier_reestimated", *pair, result.line.reestimated_barrier, result.items
-            )
+        reestimated = result.line.reestimated_barrier
+        if reestimated is not None:
+            yield PairValue("barrier_reestimated", *pair, reestimated, result.items)
 
 
 def _remarks(network: str, views: list[View], lines: list[PairLine]) -> Iterator[str]:
