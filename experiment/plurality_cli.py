@@ -4,7 +4,7 @@ from the config.
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 from lightning import Trainer
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
@@ -15,6 +15,7 @@ from callbacks.records.known_data import know_data
 from callbacks.records.training_record import TrainingRecord, write_training
 from callbacks.results import read_results
 from core.atomic_io import naming
+from core.compat import read_whole_numbers_first
 from core.errors import InputError
 from core.file_names import check_folder, check_run_name
 from core.folder_lock import folder_lock, is_writable, remove_if_empty
@@ -69,11 +70,7 @@ class PluralityCLI(LightningCLI):
             default=False,
             help="Look at a run whose training has not ended; what is found is no result.",
         )
-        # typing takes Optional[int | float] for whichever order of the two was first seen in a
-        # process: 1 batch would become 1.0, which means all.
-        for action in parser._actions:
-            if getattr(action, "_typehint", None) == Union[int, float, None]:  # noqa: UP007
-                action._typehint = Union[int, float, None]  # noqa: UP007  # pyright: ignore[reportAttributeAccessIssue]
+        read_whole_numbers_first(parser)
 
     def _set_seed(self) -> None:
         seed = self.config[str(self.subcommand)].seed_everything

@@ -14,6 +14,7 @@ from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from core.compat import attached_trainer, end_restart_at_epoch_end
 from core.errors import InputError
 from core.randomness import generator
 from lightning_modules.compiling import check_compiler
@@ -196,14 +197,7 @@ class AnnotatorClassifier(LightningModule):
         self.trainer.should_stop |= self.had_stopped
         # for who looks at them after an epoch without validation
         self.trainer.callback_metrics.update(self.known_scores)
-        loop = self.trainer.fit_loop
-        # only with max_steps: it would go through that epoch's end once more, and count the next
-        # epoch as the same
-        if loop.restarted_on_epoch_end:
-            loop.epoch_progress.increment_completed()
-            loop._restarting = loop.epoch_loop.restarting = False
-            loop.reset_restart_stage()
-            loop.epoch_loop.reset_restart_stage()
+        end_restart_at_epoch_end(self.trainer.fit_loop)
 
     def _check_same_start(self) -> None:
         """All processes found the same checkpoint; one that did not would train on other items, and
@@ -229,7 +223,8 @@ class AnnotatorClassifier(LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Take over what `on_save_checkpoint` kept; refuse another architecture's weights."""
-        if self._trainer is not None and self._trainer.precision == "64-true":
+        trainer = attached_trainer(self)
+        if trainer is not None and trainer.precision == "64-true":
             # Lightning does so only after it has loaded the weights, which would round them to
             # single precision
             self.double()

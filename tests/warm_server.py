@@ -5,7 +5,6 @@ It imports what commands and jobs import, and computes nothing, as studies/launc
 for jobs.
 """
 
-import atexit
 import gc
 import json
 import os
@@ -14,7 +13,6 @@ import select
 import signal
 import socket
 import sys
-import threading
 import traceback
 import warnings
 from contextlib import suppress
@@ -28,6 +26,7 @@ import experiment.plurality_cli  # noqa: F401
 import studies.commands
 import studies.launch.job_server
 import studies.launch.pack_job
+from core.compat import run_exit_functions
 from core.parent_process import die_with_parent
 from tests import processes
 
@@ -107,8 +106,7 @@ def _end(code: Any) -> None:
     if isinstance(code, str):
         print(code, file=sys.stderr)
         code = 1
-    threading._shutdown()
-    atexit._run_exitfuncs()
+    run_exit_functions()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code or 0)

@@ -9,14 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 from lightning import Trainer
-from lightning.fabric.utilities.distributed import _set_num_threads_if_needed
-from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 
+from core.compat import (
+    SubprocessScriptLauncher,
+    set_launcher,
+    set_num_threads_if_needed,
+    start_other_processes,
+)
 from core.parent_process import FIRST
 from experiment.processes.end_together import PATIENCE, check_port, end
 
 
-class Launcher(_SubprocessScriptLauncher):
+class Launcher(SubprocessScriptLauncher):
     """The other processes of a run end with the one that the user started, and it ends with the
     exit code of one that fails.
     """
@@ -30,11 +34,11 @@ class Launcher(_SubprocessScriptLauncher):
         )
         if not self.cluster_environment.creates_processes_externally:
             os.environ[FIRST] = str(os.getpid())
-            self._call_children_scripts()
+            start_other_processes(self)
             del os.environ[FIRST]
             # Lightning's own watch ends this process with SIGKILL, and so without a code
             threading.Thread(target=self._watch, daemon=True).start()
-        _set_num_threads_if_needed(num_processes=self.num_processes)
+        set_num_threads_if_needed(num_processes=self.num_processes)
         return function(*args, **kwargs)
 
     def _watch(self) -> None:
@@ -57,10 +61,9 @@ def watch_processes(trainer: Trainer) -> None:
     launcher = trainer.strategy.launcher
     if trainer.world_size > 1:
         check_port()
-    if type(launcher) is _SubprocessScriptLauncher:
-        trainer.strategy._launcher = Launcher(
-            launcher.cluster_environment, launcher.num_processes, launcher.num_nodes
-        )
+    if type(launcher) is SubprocessScriptLauncher:
+        own = Launcher(launcher.cluster_environment, launcher.num_processes, launcher.num_nodes)
+        set_launcher(trainer, own)
 
 
 def wait_for_processes(trainer: Trainer) -> None:

@@ -121,11 +121,11 @@ def _store() -> Any:
     Those that torchrun starts have one before they have met.
     """
     if _have_met():
-        from torch.distributed.distributed_c10d import _get_default_store
+        from core.compat import default_store
 
-        return _get_default_store()
+        return default_store()
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        from torch._C._distributed_c10d import PrefixStore, TCPStore
+        from torch.distributed import PrefixStore, TCPStore
 
         torchrun = TCPStore(
             os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False

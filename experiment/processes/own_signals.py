@@ -6,12 +6,12 @@ wait for each other in the middle of a step, from which some never come back.
 """
 
 from lightning import Trainer
-from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnector
 
+from core.compat import SignalConnector, set_signal_connector
 from core.interruption import interrupt_on_signals, signals_interrupt
 
 
-class OwnSignals(_SignalConnector):
+class OwnSignals(SignalConnector):
     """Sets Lightning's handlers, of which that for Slurm's requeue is needed, and ours over those
     of the same signals.
     """
@@ -26,4 +26,4 @@ class OwnSignals(_SignalConnector):
 
 def keep_own_signals(trainer: Trainer) -> None:
     """Have the trainer leave the command's signals alone."""
-    trainer._signal_connector = OwnSignals(trainer)
+    set_signal_connector(trainer, OwnSignals(trainer))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from core.compat import BatchNorm
 from core.errors import InputError
 from datamodules.loading import Batch
 
@@ -109,12 +109,12 @@ def mean_loss(network: nn.Module, batches: Iterable[Batch]) -> float:
     return total / items
 
 
-def batch_norms(network: nn.Module) -> list[_BatchNorm]:
+def batch_norms(network: nn.Module) -> list[BatchNorm]:
     """The layers that keep statistics of what they saw in training."""
     return [
         layer
         for layer in network.modules()
-        if isinstance(layer, _BatchNorm) and layer.track_running_stats
+        if isinstance(layer, BatchNorm) and layer.track_running_stats
     ]
 
 
