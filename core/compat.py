@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from lightning import LightningModule, Trainer
     from lightning.fabric.utilities.distributed import _set_num_threads_if_needed
-    from lightning.pytorch.loops import _FitLoop
-    from lightning.pytorch.strategies.launchers import _Launcher, _SubprocessScriptLauncher
+    from lightning.pytorch.loops.fit_loop import _FitLoop
+    from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
+    from lightning.pytorch.strategies.launchers.launcher import _Launcher
     from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnector
-    from torch.distributed import Store
     from torch.nn.modules.batchnorm import _BatchNorm
 
     SubprocessScriptLauncher = _SubprocessScriptLauncher
     SignalConnector = _SignalConnector
     BatchNorm = _BatchNorm
     set_num_threads_if_needed = _set_num_threads_if_needed
-    default_store: Callable[[], Store]
+    default_store: Callable[[], Any]
     fused_sgd: Callable[..., None]
     fused_adam: Callable[..., None]
     fused_adamw: Callable[..., None]

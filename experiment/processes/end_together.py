@@ -125,7 +125,10 @@ def _store() -> Any:
 
         return default_store()
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        from torch.distributed import PrefixStore, TCPStore
+        from torch.distributed import (  # documented, though not in its `__all__`
+            PrefixStore,  # pyright: ignore[reportPrivateImportUsage]
+            TCPStore,  # pyright: ignore[reportPrivateImportUsage]
+        )
 
         torchrun = TCPStore(
             os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False
