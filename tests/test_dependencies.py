@@ -68,7 +68,7 @@ def undeclared(folder: str, allowed: set[str], allowed_late: set[str]) -> list[s
     return found
 
 
-@pytest.mark.parametrize("folder", sorted(OURS - {"cli"}) + ["cli.py"])
+@pytest.mark.parametrize("folder", [*sorted(OURS - {"cli"}), "cli.py"])
 def test_what_the_packages_import_is_declared(folder: str):
     """At the top of a file a dependency, inside a function at least that of an extra."""
     missing = undeclared(folder, NEEDED, NEEDED | OPTIONAL)
