@@ -13,7 +13,6 @@ import select
 import signal
 import socket
 import sys
-import traceback
 import warnings
 from contextlib import suppress
 from typing import Any
@@ -26,7 +25,7 @@ import experiment.plurality_cli  # noqa: F401
 import studies.commands
 import studies.launch.job_server
 import studies.launch.pack_job
-from core.compat import run_exit_functions
+from core.forked_process import end_after
 from core.parent_process import die_with_parent
 from tests import processes
 
@@ -89,27 +88,13 @@ def _become(request: dict[str, Any], files: list[int], server: int, client: sock
     sys.argv = request["command"]
     processes.server = lambda: processes.Server(server, client)
     studies.launch.job_server.open_server = processes.ForkedJobServer
-    try:
-        runpy.run_path(sys.argv[0], run_name="__main__")
-    except SystemExit as end:  # also of a job that a job server has forked meanwhile
-        _end(end.code)
-    except BaseException:
-        traceback.print_exc()
-        _end(1)
-    _end(0)
+    # also the end of a job that a job server has forked meanwhile
+    end_after(run_script)
 
 
-def _end(code: Any) -> None:
-    """End as Python does, but for taking all modules apart, which here would copy them first and
-    take longer than most commands do.
-    """
-    if isinstance(code, str):
-        print(code, file=sys.stderr)
-        code = 1
-    run_exit_functions()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code or 0)
+def run_script() -> None:
+    """The script that `sys.argv` names, as `python` would run it."""
+    runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 if __name__ == "__main__":

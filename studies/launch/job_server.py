@@ -4,6 +4,11 @@ them once and forks for every job.
 It computes nothing itself, so a forked job is as alone as a process started anew: it has memory, a
 log and an exit code of its own, and nothing that one job does can reach another. The server ends
 with its launcher, and every job with the server.
+
+`multiprocessing`'s forkserver would not do: each of its jobs holds open the pipe by whose end it
+learns of its launcher's, so after a SIGKILL of the launcher server and jobs went on. Nor is there a
+public way to stop it, it takes a module that cannot be imported for one that was, and of a server
+that was killed it reports 255. It starts jobs as fast as this one, not faster.
 """
 
 import os
@@ -13,7 +18,11 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import NoReturn, TextIO
+
+from core.forked_process import end_after
+from core.interruption import interrupt_on_signals
+from core.parent_process import die_with_parent
 
 SERVER = "studies.launch.job_server"
 PAUSE = 0.05  # seconds between looks at jobs that may have ended
@@ -34,6 +43,7 @@ class JobServer:
         self._said = b""
 
     def start(self, job: Path) -> None:
+        """Have a job done, described by this file; its log is written beside it."""
         if self._process is None:
             self._process = open_server(self._environment)
             os.set_blocking(self._process.stdout.fileno(), False)  # pyright: ignore[reportOptionalMemberAccess]
@@ -106,10 +116,8 @@ def serve(answers: TextIO) -> None:
                 answers.write(f"{os.waitstatus_to_exitcode(status)} {going.pop(child)}\n")
 
 
-def _become(path: Path, server: int) -> None:
+def _become(path: Path, server: int) -> NoReturn:
     """Do a job in this process, with its output in the job's log, and exit."""
-    from core.interruption import interrupt_on_signals
-    from core.parent_process import die_with_parent
     from studies.launch.job import run
 
     die_with_parent(server)
@@ -118,14 +126,12 @@ def _become(path: Path, server: int) -> None:
         os.dup2(stream, target)
     sys.stdout = os.fdopen(1, "w", buffering=1)
     interrupt_on_signals()
-    sys.exit(run(path))
+    end_after(lambda: run(path))
 
 
 if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what imports print must not be taken for an answer
-    from core.parent_process import die_with_parent
-
     die_with_parent(int(sys.argv[1]))
     # Ctrl-C reaches all processes of a terminal; the launcher says so, and ends this one
     signal.signal(signal.SIGINT, signal.SIG_IGN)

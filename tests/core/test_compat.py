@@ -155,8 +155,7 @@ def test_layers_with_statistics_are_batch_norms():
     assert not isinstance(nn.LayerNorm(2), compat.BatchNorm), NAMES["BatchNorm"].breaks
 
 
-def test_a_forked_process_ends_as_python_does():
-    """Its threads come to their end, and so does what was registered to be called."""
+def test_threads_and_exit_functions_come_to_their_end():
     script = (
         "import atexit, os, threading, time\n"
         "from core.compat import run_exit_functions\n"
