@@ -3,15 +3,20 @@
 CSV has every column and every digit; people see the columns that are shown.
 """
 
-import csv
-import html
-import io
 import math
 from dataclasses import dataclass
 from typing import Any
 
-from studies.tables.markdown import markdown_row, markdown_text, raw_row
-from studies.tables.table_formats import NOTHING, tex_escape
+from studies.tables.grid import (
+    NOTHING,
+    Column,
+    Grid,
+    GridCell,
+    csv_text,
+    grid_html,
+    grid_markdown,
+    grid_tex,
+)
 
 LONG = 24  # characters from which a column is text that may be broken into lines
 
@@ -29,17 +34,31 @@ class Listing:
     inline: bool = True  # False: too long for a page, so only a file
 
     def cells(self, row: dict[str, Any]) -> list[str]:
+        """The texts that people see of a row."""
         return [in_words(row[column]) for column in self.shown]
 
     def is_long(self, column: str) -> bool:
+        """Whether a column's texts may be broken into lines."""
         return max((len(in_words(row[column])) for row in self.rows), default=0) > LONG
 
     def is_number(self, column: str) -> bool:
+        """Whether a column holds nothing but numbers."""
         return all(isinstance(row[column], int | float) for row in self.rows)
+
+    def grid(self) -> Grid:
+        """What people see of it."""
+        columns = []
+        for name, heading in self.shown.items():
+            number = self.is_number(name)
+            kind = "long" if self.is_long(name) else "number" if number else "word"
+            columns.append(Column(heading, kind, right=number))
+        rows = [[GridCell(text) for text in self.cells(row)] for row in self.rows]
+        return Grid(self.name, self.title, self.caption, columns, rows, css_class="listing")
 
 
 def in_words(value: Any) -> str:
-    """
+    """A value as people read it.
+
     >>> in_words(0.12345), in_words(7), in_words(float("nan")), in_words("SLS")
     ('0.1235', '7', '–', 'SLS')
     """
@@ -49,84 +68,24 @@ def in_words(value: Any) -> str:
 
 
 def listing_markdown(listing: Listing, heading: bool = True) -> str:
-    text = [f"## {markdown_text(listing.title)}", ""] * heading + [
-        *(f"{markdown_text(sentence)}  " for sentence in listing.caption),
-        "",
-    ]
-    text += [markdown_row(list(listing.shown.values()))]
-    text += [raw_row(["---:" if listing.is_number(column) else "---" for column in listing.shown])]
-    text += [markdown_row(listing.cells(row)) for row in listing.rows]
-    return "\n".join(text) + "\n"
+    """For a file of its own, or without its title for a place that has one."""
+    return grid_markdown(listing.grid(), heading)
 
 
 def listing_csv(listing: Listing) -> str:
-    stream = io.StringIO()
-    columns = [
-        column
-        for column in (listing.rows[0] if listing.rows else listing.shown)
-        if column not in listing.hidden
-    ]
-    writer = csv.DictWriter(stream, columns, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    for row in listing.rows:
-        writer.writerow(
-            {
-                name: "" if isinstance(value, float) and math.isnan(value) else value
-                for name, value in row.items()
-            }
-        )
-    return stream.getvalue()
+    """All columns, shown or not, but those that others stand for."""
+    first = listing.rows[0] if listing.rows else listing.shown
+    columns = [name for name in first if name not in listing.hidden]
+    return csv_text(
+        columns, ({name: row.get(name, "") for name in columns} for row in listing.rows)
+    )
 
 
 def listing_tex(listing: Listing) -> str:
-    """A table environment for booktabs; long texts share what a line of the page has left."""
-    long = [column for column in listing.shown if listing.is_long(column)]
-    width = 0.6 / max(len(long), 1)
-    kinds = [
-        rf"p{{{width:.2f}\linewidth}}" if c in long else "r" if listing.is_number(c) else "l"
-        for c in listing.shown
-    ]
-    caption = tex_escape(" ".join([f"{listing.title}.", *listing.caption]))
-    rows = [
-        " & ".join(tex_escape(cell).replace("\n", r" \newline ") for cell in listing.cells(row))
-        + r" \\"
-        for row in listing.rows
-    ]
-    return "\n".join(
-        [
-            r"% needs \usepackage{booktabs}",
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{caption}}}",
-            rf"\label{{tab:{listing.name}}}",
-            rf"\begin{{tabular}}{{{''.join(kinds)}}}",
-            r"\toprule",
-            " & ".join(tex_escape(text) for text in listing.shown.values()) + r" \\",
-            r"\midrule",
-            *rows,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
+    """A table environment for booktabs."""
+    return grid_tex(listing.grid())
 
 
 def listing_html(listing: Listing) -> str:
-    kinds = [
-        "long" if listing.is_long(column) else "number" if listing.is_number(column) else "word"
-        for column in listing.shown
-    ]
-    head = "".join(
-        f'<th scope="col" class="{kind}">{html.escape(text)}</th>'
-        for kind, text in zip(kinds, listing.shown.values(), strict=True)
-    )
-    text = [f'<div class="wide"><table class="listing"><thead><tr>{head}</tr></thead><tbody>']
-    for row in listing.rows:
-        cells = zip(kinds, listing.cells(row), strict=True)
-        shown = "".join(
-            f'<td class="{kind}">{html.escape(cell).replace(chr(10), "<br>")}</td>'
-            for kind, cell in cells
-        )
-        text.append(f"<tr>{shown}</tr>")
-    return "\n".join([*text, "</tbody></table></div>"])
+    """The table alone, for a page."""
+    return grid_html(listing.grid())

@@ -30,6 +30,7 @@ def markdown_row(cells: list[str]) -> str:
 
 
 def markdown_cell(text: str) -> str:
+    """The lines of a text below each other, in a cell of a table."""
     return "<br>".join(markdown_text(line) for line in text.split("\n"))
 
 
