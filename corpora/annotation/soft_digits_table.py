@@ -55,9 +55,15 @@ class SoftDigitsTable:
     def take(self, rows: np.ndarray) -> "SoftDigitsTable":
         """These rows alone."""
         labels = {name: votes.take(rows) for name, votes in self.labels.items()}
-        columns = (self.human_uncert_mean, self.pct_ann_unsure, self.split, self.source)
-        known = (column[rows] for column in columns)
-        return SoftDigitsTable(self.images[rows], labels, *known, self.simulated)
+        return SoftDigitsTable(
+            self.images[rows],
+            labels,
+            self.human_uncert_mean[rows],
+            self.pct_ann_unsure[rows],
+            self.split[rows],
+            self.source[rows],
+            self.simulated,
+        )
 
 
 def read_soft_digits(where: str) -> SoftDigitsTable:

@@ -150,9 +150,8 @@ def read_svhn(path: Path) -> Tensor:
             f"{path} cannot be read as a Matlab file (version 7.2 or older); it was cut short or "
             "is something else."
         ) from error
-    if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
-        images = np.empty(0)
-    if images.ndim != 4 or images.shape[2] != 3:
+    colour = isinstance(images, np.ndarray) and images.ndim == 4 and images.shape[2] == 3
+    if images is None or not colour or images.dtype != np.uint8:
         raise InputError(
             f"{path} is not in SVHN's layout; it must hold X, bytes of shape height x width x 3 x "
             "N."
