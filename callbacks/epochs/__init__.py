@@ -1,3 +1,4 @@
-"""What follows a training while it goes on: the seam between Lightning's hooks and packs, and what
-is behind `TrainingDynamics`.
+"""What follows a training while it goes on, and the mathematics behind `TrainingDynamics`.
+
+Here is the seam between Lightning's hooks and packs. Imports what callbacks may.
 """
