@@ -29,12 +29,14 @@ from measure import verdict
 from cli import main as command
 from datamodules import CIFAR10H
 from datamodules.votes.table import VoteTable
-from metrics import functional, scores
+from metrics import all_items, calibration, functional, scores
 
 TESTS, LIMIT = 5, 0.02
 CHECKS = {
     scores: ("as_tables", "check", "check_rows", "check_evidence"),
+    all_items: ("as_tables", "check_one", "check_rows"),
     functional: ("distributions",),
+    calibration: ("distributions",),
 }
 OPTIONS = (
     "--config",

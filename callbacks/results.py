@@ -29,8 +29,8 @@ from core.atomic_io import write_atomically
 from core.ranks import sum_over_ranks
 from core.read_json import read_json, with_nan, without_nan
 from core.terminal import plain_console
+from metrics import registered
 
-CORRELATIONS = ("entropy_pearson", "entropy_spearman")  # of the model's entropy and people's
 PACKAGES = ("torch", "lightning", "torchvision", "torchmetrics", "numpy", "scipy", "relplot")
 
 
@@ -198,10 +198,10 @@ def undefined_in_words(metrics: dict[str, float]) -> list[str]:
     ['entropy_pearson is not defined, because one of the two entropies is the same for all items.',
     'own is not defined, because it is inf.']
     """
-    same = "one of the two entropies is the same for all items"
+    reasons = {name: score.undefined for name, score in registered().items()}
     undefined = {name: value for name, value in metrics.items() if not math.isfinite(value)}
     return [
-        f"{name} is not defined, because {same if name in CORRELATIONS else f'it is {value}'}."
+        f"{name} is not defined, because {reasons.get(name) or f'it is {value}'}."
         for name, value in undefined.items()
     ]
 

@@ -12,6 +12,7 @@ from core.ranks import gather_over_ranks
 from datamodules import VoteDataModule
 from lightning_modules import AnnotatorClassifier
 from metrics import every_score
+from metrics.registry import STRATA
 
 
 class StratumScores(Probe):
@@ -26,6 +27,7 @@ class StratumScores(Probe):
     """
 
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
+        """Predict all test items once, and score them stratum by stratum."""
         assert data.corpus is not None
         parts = []
         with torch.no_grad():
@@ -37,7 +39,7 @@ class StratumScores(Probe):
         order = index.argsort()
         probs, index = probs[order], index[order]
         unanimous = torch.from_numpy(data.annotator_votes.unanimous)[index]
-        strata = {"nohlv": unanimous, "hlv": ~unanimous}
+        strata = dict(zip(STRATA, (unanimous, ~unanimous), strict=True))
         label_sets = {"": annotator_probs[order]}
         label_sets |= {
             f"{name}_": torch.from_numpy(labels.probs[index]).float()

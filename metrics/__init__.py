@@ -1,24 +1,32 @@
 """Scores of predictions against annotator distributions: functions in `metrics.functional`,
-torchmetrics classes here.
+torchmetrics classes here, and all of them as entries of one list in `metrics.registry`.
+
+Imports `core` alone.
 """
 
 from torchmetrics import MetricCollection
 
 from metrics import functional
-from metrics.inputs import Values, as_tables
-from metrics.scores import (
+from metrics.all_items import (
     AllItems,
     BrierDecomposition,
     EntropyCorrelation,
     EqualMassECE,
+    SmoothECE,
+)
+from metrics.inputs import Values, distributions
+from metrics.registry import Score, by_function, register, registered, values_of
+from metrics.scores import (
     HardAccuracy,
     HardNLL,
     KLDivergence,
     ScoreCollection,
-    SmoothECE,
     SoftBrier,
     SoftNLL,
+    metrics_of,
 )
+
+from metrics import entries  # isort: skip  # last: its modules may import all of the above
 
 __all__ = [
     "AllItems",
@@ -28,12 +36,17 @@ __all__ = [
     "HardAccuracy",
     "HardNLL",
     "KLDivergence",
+    "Score",
     "SmoothECE",
     "SoftBrier",
     "SoftNLL",
+    "entries",
     "every_metric",
     "every_score",
+    "functional",
     "mean_metrics",
+    "register",
+    "registered",
 ]
 
 
@@ -43,32 +56,19 @@ def mean_metrics(prefix: str) -> MetricCollection:
     Where a training diverges its predictions are NaN, and so are these scores: an error would hide
     why it ended.
     """
-    kinds = {
-        "soft_nll": SoftNLL,
-        "hard_nll": HardNLL,
-        "kl": KLDivergence,
-        "soft_brier": SoftBrier,
-        "accuracy": HardAccuracy,
-    }
-    return ScoreCollection({name: kind(nan_ok=True) for name, kind in kinds.items()}, prefix)
+    cheap = [score for score in registered().values() if score.every_epoch]
+    return _collection(cheap, prefix, nan_ok=True)
 
 
 def every_metric(prefix: str) -> MetricCollection:
     """All of them, for a test."""
-    metrics = {
-        "soft_nll": SoftNLL(),
-        "hard_nll": HardNLL(),
-        "kl": KLDivergence(),
-        "soft_brier": SoftBrier(),
-        "accuracy": HardAccuracy(),
-        "entropy_spearman": EntropyCorrelation("spearman"),
-        "entropy_pearson": EntropyCorrelation("pearson"),
-        "ece": EqualMassECE(),
-        "ece_annotators": EqualMassECE(against="annotators"),
-        "smooth_ece": SmoothECE(),
-        "smooth_ece_annotators": SmoothECE(against="annotators"),
-        "brier": BrierDecomposition(),
-    }
+    return _collection(list(registered().values()), prefix)
+
+
+def _collection(scores: list[Score], prefix: str, nan_ok: bool = False) -> MetricCollection:
+    metrics = {}
+    for group in by_function(scores):
+        metrics |= metrics_of(group, nan_ok)
     return ScoreCollection(metrics, prefix)
 
 
@@ -77,23 +77,8 @@ def every_score(probs: Values, target_probs: Values) -> dict[str, float]:
 
     NaN where a score is not defined on them.
     """
-    model, annotator_probs = as_tables(probs, target_probs)
-    given = (model.detach(), annotator_probs.detach())
-    scores = {
-        "soft_nll": functional.soft_nll(*given),
-        "hard_nll": functional.hard_nll(*given),
-        "kl": functional.kl_divergence(*given),
-        "soft_brier": functional.soft_brier(*given),
-        "accuracy": functional.hard_accuracy(*given),
-        "entropy_spearman": functional.entropy_correlation(*given, "spearman"),
-        "entropy_pearson": functional.entropy_correlation(*given, "pearson"),
-        "ece": functional.equal_mass_ece(*given),
-        "ece_annotators": functional.equal_mass_ece(*given, against="annotators"),
-        "smooth_ece": functional.smooth_ece(*given),
-        "smooth_ece_annotators": functional.smooth_ece(*given, against="annotators"),
-        **{
-            f"brier_{name}": part
-            for name, part in functional.brier_decomposition(*given)._asdict().items()
-        },
-    }
-    return {name: float(value) for name, value in scores.items()}
+    model, annotator_probs = (table.detach() for table in distributions(probs, target_probs))
+    values = {}
+    for group in by_function(registered().values()):
+        values |= values_of(group, model, annotator_probs)
+    return {name: float(value) for name, value in values.items()}

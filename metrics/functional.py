@@ -11,17 +11,48 @@ checks.
 0.0
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
-import numpy as np
-import relplot
 import torch
 from torch import Tensor
 
 from metrics import per_item
+from metrics.calibration import (
+    BrierParts,
+    Outcome,
+    binned_gap,
+    brier_decomposition,
+    confidence_and_outcome,
+    equal_mass_ece,
+    smooth_ece,
+)
 from metrics.inputs import Values, as_double, distributions, distributions_of_items
 
-Outcome = Literal["majority", "annotators"]
+__all__ = [
+    "BrierParts",
+    "Kind",
+    "Outcome",
+    "binned_gap",
+    "brier_decomposition",
+    "confidence_and_outcome",
+    "correlation",
+    "entropy",
+    "entropy_correlation",
+    "equal_mass_ece",
+    "hard_accuracy",
+    "hard_nll",
+    "item_brier",
+    "item_hard_nll",
+    "item_hit",
+    "item_js",
+    "item_kl",
+    "item_nll",
+    "kl_divergence",
+    "smooth_ece",
+    "soft_brier",
+    "soft_nll",
+]
+
 Kind = Literal["spearman", "pearson"]
 
 
@@ -148,123 +179,3 @@ def correlation(x: Values, y: Values, kind: Kind) -> Tensor:
 def _mean_ranks(values: Tensor) -> Tensor:
     _, group, size = values.unique(return_inverse=True, return_counts=True)
     return (size.cumsum(0) - (size - 1) / 2)[group]
-
-
-def confidence_and_outcome(
-    probs: Values, target_probs: Values, against: Outcome = "majority"
-) -> tuple[Tensor, Tensor]:
-    """The top predicted probability of each item and what it should equal on average.
-
-    Against the majority the outcome is 1 or 0 (the usual convention, by which a model that repeats
-    people exactly is *not* calibrated wherever they disagree). Against annotators it is the share
-    of people who chose the predicted class.
-    """
-    model, annotator_probs = distributions(probs, target_probs)
-    confidence, predicted = model.double().max(-1)
-    if against == "majority":
-        return confidence, per_item.hit(model, annotator_probs)
-    return confidence, annotator_probs.double().gather(-1, predicted[:, None])[:, 0]
-
-
-def equal_mass_ece(
-    probs: Values, target_probs: Values, bins: int = 15, against: Outcome = "majority"
-) -> Tensor:
-    """Expected calibration error of the top class over bins that hold equally many items.
-
-    The papers do not state their number of bins.
-    """
-    return binned_gap(*confidence_and_outcome(probs, target_probs, against), bins)
-
-
-def binned_gap(confidence: Values, outcome: Values, bins: int) -> Tensor:
-    """The weighted mean over equal-mass bins of |mean confidence - mean outcome|.
-
-    >>> binned_gap(torch.tensor([0.6, 0.6, 0.9, 0.9]), torch.tensor([1.0, 0.0, 1.0, 1.0]),
-    ...     bins=2).item()
-    0.1...
-    """
-    confidence, order = as_double(confidence).sort(stable=True)
-    gap = (
-        confidence - _mean_over_ties(confidence[:, None], as_double(outcome)[order][:, None])[:, 0]
-    )
-    return _sum_by(_equal_mass_bins(len(gap), bins), gap, bins).abs().sum() / len(gap)
-
-
-def smooth_ece(probs: Values, target_probs: Values, against: Outcome = "majority") -> Tensor:
-    """Smooth calibration error of the top class (Blasiok and Nakkiran 2023), by its authors'
-    relplot: no bins to choose.
-    """
-    confidence, outcome = confidence_and_outcome(probs, target_probs, against)
-    return torch.as_tensor(
-        relplot.smECE(confidence.detach().cpu().numpy(), outcome.detach().cpu().numpy()),
-        dtype=torch.float64,
-    )
-
-
-class BrierParts(NamedTuple):
-    """`reliability - resolution + uncertainty` is the soft Brier score, exactly."""
-
-    reliability: Tensor
-    resolution: Tensor
-    uncertainty: Tensor
-
-
-def brier_decomposition(probs: Values, target_probs: Values, bins: int = 15) -> BrierParts:
-    """Split the soft Brier score, class by class over equal-mass bins of the predicted probability,
-    and add up the classes.
-
-    Predictions vary within a bin, so Murphy's three parts alone do not sum to the score; what
-    varies within bins is counted in the resolution (Stephenson, Coelho and Jolliffe 2008), which
-    makes the sum exact for any number of bins.
-
-    >>> people = torch.tensor([[0.9, 0.1], [0.2, 0.8]]); model = torch.tensor([[0.7, 0.3],
-    ...     [0.4, 0.6]])
-    >>> parts = brier_decomposition(model, people, bins=2)
-    >>> torch.isclose(parts.reliability - parts.resolution + parts.uncertainty,
-    ...     soft_brier(model, people)).item()
-    True
-    """
-    model, annotator_probs = (table.double() for table in distributions(probs, target_probs))
-    forecast, order = model.sort(dim=0, stable=True)
-    base_rate = annotator_probs.mean(0)
-    uncertainty = (annotator_probs - base_rate).square().sum(1).mean()
-    outcome = _mean_over_ties(forecast, annotator_probs.gather(0, order))
-    items = len(forecast)
-    bin_of = _equal_mass_bins(items, bins).to(forecast.device)
-    size = _sum_by(bin_of, torch.ones_like(forecast), bins)
-    mean_forecast, mean_outcome = (
-        _sum_by(bin_of, values, bins) / size.clamp_min(1) for values in (forecast, outcome)
-    )
-    reliability = (size * (mean_forecast - mean_outcome).square()).sum() / items
-    between = (size * (mean_outcome - base_rate).square()).sum() / items
-    forecast_rest, outcome_rest = forecast - mean_forecast[bin_of], outcome - mean_outcome[bin_of]
-    within = (2 * forecast_rest * outcome_rest - forecast_rest.square()).sum() / items
-    return BrierParts(reliability, between + within, uncertainty)
-
-
-def _mean_over_ties(forecast: Tensor, outcome: Tensor) -> Tensor:
-    """Give items of equal forecast (sorted, column by column) their common mean outcome: which of
-    them falls into which bin is chance.
-    """
-    step = torch.ones_like(forecast, dtype=torch.long)
-    step[1:] = forecast[1:] != forecast[:-1]
-    group = step.cumsum(0) - 1
-    shape = (int(group.max()) + 1, forecast.shape[1])
-    total = torch.zeros(shape, dtype=torch.float64, device=forecast.device).scatter_add_(
-        0, group, outcome
-    )
-    size = torch.zeros_like(total).scatter_add_(0, group, torch.ones_like(outcome))
-    return (total / size.clamp_min(1)).gather(0, group)
-
-
-def _equal_mass_bins(items: int, bins: int) -> Tensor:
-    """The bin of each of `items` sorted values; where there are fewer items than bins, some bins
-    stay empty.
-    """
-    return torch.from_numpy(np.arange(items) * bins // items)
-
-
-def _sum_by(bin_of: Tensor, values: Tensor, bins: int) -> Tensor:
-    return torch.zeros(
-        bins, *values.shape[1:], dtype=torch.float64, device=values.device
-    ).index_add_(0, bin_of.to(values.device), values.double())

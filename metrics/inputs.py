@@ -51,6 +51,7 @@ def as_tensor(values: Values, name: str = "the input") -> Tensor:
 
 
 def as_double(values: Values, name: str = "the input") -> Tensor:
+    """The same in double precision."""
     return as_tensor(values, name).double()
 
 
@@ -123,6 +124,7 @@ def distributions_of_items(given: Mapping[str, Values], nan_ok: bool = False) ->
 
 
 def check_rows(number: float) -> None:
+    """Refuse to score no items at all."""
     if not number:
         raise InputError("probs and target_probs have no rows; a score needs at least one item.")
 

@@ -18,24 +18,29 @@ TINY = torch.finfo(torch.float64).tiny
 
 
 def entropy(probs: Tensor) -> Tensor:
+    """Entropy in nats, summed in order of size."""
     return torch.special.entr(probs.double().sort(-1).values).sum(-1)
 
 
 def nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Cross-entropy in nats; a probability of 0 counts as the smallest positive float64."""
     return -(target_probs.double() * probs.double().clamp_min(TINY).log()).sum(-1)
 
 
 def hard_nll(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Cross-entropy against the majority class, in nats."""
     model = probs.double()
     majority = target_probs.double().argmax(-1, keepdim=True).expand(*model.shape[:-1], 1)
     return -model.gather(-1, majority)[..., 0].clamp_min(TINY).log()
 
 
 def kl(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """KL(annotators || model) in nats."""
     return nll(probs, target_probs) - nll(target_probs, target_probs)
 
 
 def js(probs: Tensor, other_probs: Tensor) -> Tensor:
+    """Jensen-Shannon divergence in nats."""
     p, q = probs.double(), other_probs.double()
     middle = ((p + q) / 2).clamp_min(TINY)  # 0 only where both are, and there nothing is added
     return (
@@ -44,10 +49,12 @@ def js(probs: Tensor, other_probs: Tensor) -> Tensor:
 
 
 def brier(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Squared distance to the annotator distribution."""
     return (probs.double() - target_probs.double()).square().sum(-1)
 
 
 def hit(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """1 where the predicted class is the majority's, else 0; NaN where the model says NaN."""
     confidence, predicted = probs.double().max(-1)
     return torch.where(
         confidence.isnan(), confidence, (predicted == target_probs.double().argmax(-1)).double()

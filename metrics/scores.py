@@ -1,5 +1,5 @@
-"""torchmetrics classes over `metrics.functional`: `update(probs, target_probs)`, exact under DDP
-with shards of any size.
+"""torchmetrics classes of scores that are means, and collections of scores:
+`update(probs, target_probs)`, exact under DDP with shards of any size.
 
 Means keep a sum and a count; measures that need all items keep them and gather them at the end, so
 nothing is averaged over ranks.
@@ -13,7 +13,7 @@ is waited for and no rank is left waiting. Measures of all items look at them in
 0.6931471805599453
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar
@@ -21,10 +21,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 from torchmetrics import Metric, MetricCollection
-from torchmetrics.utilities import dim_zero_cat
 
-from metrics import functional, per_item
+from metrics import per_item
+from metrics.all_items import AllItems, RegisteredScore
 from metrics.inputs import Values, as_tables, check, check_evidence, check_rows, evidence
+from metrics.registry import Score
 
 _LOOKS: ContextVar[list[Tensor | None] | None] = ContextVar(
     "what was seen of the tables that a collection gives its scores", default=None
@@ -40,14 +41,17 @@ class MeanOverItems(Metric):
     items: Tensor
     seen: Tensor
 
-    def __init__(self, nan_ok: bool = False):
+    def __init__(
+        self, nan_ok: bool = False, function: Callable[[Tensor, Tensor], Tensor] | None = None
+    ):
         """
         Args:
             nan_ok: Predictions of NaN make the score NaN instead of an error, so that a training
                 that diverges is told by its scores.
+            function: What gives each item's number; by default the class's own `of_item`.
         """
         super().__init__()
-        self.nan_ok = nan_ok
+        self.nan_ok, self.function = nan_ok, function or type(self).of_item
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("items", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         # evidence of both tables
@@ -56,6 +60,7 @@ class MeanOverItems(Metric):
         )
 
     def update(self, probs: Values, target_probs: Values) -> None:
+        """Add a batch to the sums."""
         tables = as_tables(probs, target_probs, self.device)
         if not len(tables[0]):
             return
@@ -66,7 +71,7 @@ class MeanOverItems(Metric):
             looks.append(self._look(*tables))
         if looks[0] is not None:
             self.seen = torch.maximum(self.seen, looks[0])
-        scores = type(self).of_item(*tables)
+        scores = self.function(*tables)
         self.total += scores.sum()
         self.items += len(scores)
 
@@ -79,6 +84,7 @@ class MeanOverItems(Metric):
         return torch.stack([evidence(probs), evidence(target_probs)])
 
     def compute(self) -> Tensor:
+        """The mean over all items so far."""
         check_rows(self.items.item())
         check_evidence(self.seen, self.nan_ok)
         return self.total / self.items
@@ -114,80 +120,17 @@ class HardAccuracy(MeanOverItems):
     of_item = per_item.hit
 
 
-class AllItems(Metric):
-    """Keeps every item's prediction and annotator distribution, over all ranks, as they are.
-
-    The base of measures that need them together.
+def metrics_of(scores: Sequence[Score], nan_ok: bool = False) -> dict[str, Metric]:
+    """The torchmetrics of scores that one function gives: its own where an entry names one, else
+    what follows from the function.
     """
-
-    full_state_update = False
-    probs: list[Tensor]
-    target_probs: list[Tensor]
-
-    def __init__(self):
-        super().__init__()
-        self.add_state("probs", [], dist_reduce_fx="cat")
-        self.add_state("target_probs", [], dist_reduce_fx="cat")
-
-    def update(self, probs: Values, target_probs: Values) -> None:
-        model, annotator_probs = as_tables(probs, target_probs, self.device)
-        self.probs.append(model.detach())
-        self.target_probs.append(annotator_probs.detach())
-
-    def compute(self):
-        return dim_zero_cat(self.probs), dim_zero_cat(self.target_probs)
-
-
-class EntropyCorrelation(AllItems):
-    """Correlation between the model's entropy and the annotators'; `kind` is spearman or
-    pearson.
-    """
-
-    def __init__(self, kind: functional.Kind = "spearman"):
-        super().__init__()
-        self.kind: functional.Kind = kind
-
-    def compute(self) -> Tensor:
-        return functional.entropy_correlation(*super().compute(), self.kind)
-
-
-class EqualMassECE(AllItems):
-    """Calibration error of the top class over bins of equal mass, against the majority or against
-    annotators.
-    """
-
-    def __init__(self, bins: int = 15, against: functional.Outcome = "majority"):
-        super().__init__()
-        self.bins = bins
-        self.against: functional.Outcome = against
-
-    def compute(self) -> Tensor:
-        return functional.equal_mass_ece(*super().compute(), self.bins, self.against)
-
-
-class SmoothECE(AllItems):
-    """Smooth calibration error of the top class (relplot), against the majority or against
-    annotators.
-    """
-
-    def __init__(self, against: functional.Outcome = "majority"):
-        super().__init__()
-        self.against: functional.Outcome = against
-
-    def compute(self) -> Tensor:
-        return functional.smooth_ece(*super().compute(), self.against)
-
-
-class BrierDecomposition(AllItems):
-    """Reliability, resolution and uncertainty of the soft Brier score."""
-
-    def __init__(self, bins: int = 15):
-        super().__init__()
-        self.bins = bins
-
-    def compute(self) -> dict[str, Tensor]:
-        parts = functional.brier_decomposition(*super().compute(), self.bins)
-        return {f"brier_{name}": part for name, part in parts._asdict().items()}
+    first = scores[0]
+    given = {"nan_ok": True} if nan_ok else {}
+    if first.metric:
+        return {score.name: score.metric(**given) for score in scores if score.metric}
+    if first.per_item:
+        return {first.name: MeanOverItems(function=first.items, **given)}
+    return {first.name: RegisteredScore(scores, **given)}
 
 
 class ScoreCollection(MetricCollection):
@@ -209,10 +152,12 @@ class ScoreCollection(MetricCollection):
         super().__init__(dict(metrics), prefix=prefix, compute_groups=groups)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
+        """Give a batch to every score."""
         with self._one_look():
             super().update(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Give a batch to every score, and return the scores of that batch."""
         with self._one_look():
             return super().forward(*args, **kwargs)
 

@@ -10,15 +10,7 @@ from torch import Tensor
 
 from lightning_modules.classifier import Prediction
 from lightning_modules.packed.pack_member import Member
-from metrics import per_item
-
-SCORES = {
-    "soft_nll": per_item.nll,
-    "hard_nll": per_item.hard_nll,
-    "kl": per_item.kl,
-    "soft_brier": per_item.brier,
-    "accuracy": per_item.hit,
-}
+from metrics import registered
 
 
 class SplitItems(NamedTuple):
@@ -103,6 +95,8 @@ class SpanEvaluation:
 
 
 def mean_scores(probs: Tensor, annotator_probs: Tensor) -> list[dict[str, float]]:
-    """The mean scores of each member's predictions [m, N, K] against annotators [N, K]."""
-    table = torch.stack([score(probs, annotator_probs).mean(-1) for score in SCORES.values()], 1)
-    return [dict(zip(SCORES, values, strict=True)) for values in table.tolist()]
+    """Every epoch's scores of each member's predictions [m, N, K] against annotators [N, K]."""
+    scores = [score for score in registered().values() if score.every_epoch]
+    table = torch.stack([score.of_models(probs, annotator_probs) for score in scores], 1)
+    names = [score.name for score in scores]
+    return [dict(zip(names, values, strict=True)) for values in table.tolist()]

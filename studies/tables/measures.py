@@ -1,14 +1,19 @@
 """How metrics and factors are called before people: names, which direction is better, how many
-digits mean something, units.
+digits mean something, units. Scores say so in `metrics.registry`; probes' numbers are listed here.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from studies.analysis.statistics import Better
+from metrics import Score, registered
+from metrics.registry import LABEL_SETS, STRATA, Better
 
 
 @dataclass(frozen=True)
 class Measure:
+    """What tables, figures and claims say of a number."""
+
     name: str
     better: Better | None = None  # None: neither direction is, so nothing is set in bold
     digits: int = 4
@@ -29,10 +34,10 @@ class Measure:
 
     @property
     def arrow(self) -> str:
+        """The direction that is better, after the name in a table's heading."""
         return {"lower": " ↓", "higher": " ↑", None: ""}[self.better]
 
 
-_STRATA = {"nohlv": "unanimous", "hlv": "not unanimous"}
 _DETECTORS = {
     "energy": "energy",
     "msp": "MSP",
@@ -50,23 +55,7 @@ _DETECTION: dict[str, tuple[str, Better]] = {
     "fpr95": ("FPR@95", "lower"),
 }
 
-_SCORES = {  # of a test, on all its items; StratumScores adds them by stratum
-    "soft_nll": Measure("Soft NLL", "lower", unit="nats"),
-    "hard_nll": Measure("NLL of the majority class", "lower", unit="nats"),
-    "kl": Measure("KL to annotators", "lower", unit="nats"),
-    "soft_brier": Measure("Soft Brier", "lower"),
-    "accuracy": Measure("Hard accuracy", "higher", unit="share of items"),
-    "entropy_spearman": Measure("Entropy correlation (Spearman)", "higher"),
-    "entropy_pearson": Measure("Entropy correlation (Pearson)", "higher"),
-    "ece": Measure("ECE, equal mass", "lower"),
-    "ece_annotators": Measure("ECE against annotators", "lower"),
-    "smooth_ece": Measure("Smooth ECE", "lower"),
-    "smooth_ece_annotators": Measure("Smooth ECE against annotators", "lower"),
-    "brier_reliability": Measure("Brier reliability", "lower"),
-    "brier_resolution": Measure("Brier resolution", "higher"),
-    "brier_uncertainty": Measure("Brier uncertainty"),
-}
-_MAP = {  # the same of DataCartography
+_MAP = {  # of DataCartography, which gives them by stratum as well
     "cartography_confidence": Measure(
         "Confidence over epochs, mean over items", unit="probability of the target class"
     ),
@@ -75,90 +64,113 @@ _MAP = {  # the same of DataCartography
     ),
 }
 
-MEASURES = (
-    {
-        **_SCORES,
-        "hessian_max": Measure("Largest Hessian eigenvalue", "lower", digits=1),
-        "hessian_max_high": Measure(
-            "Largest Hessian eigenvalue, high disagreement", "lower", digits=1
-        ),
-        "hessian_trace": Measure("Hessian trace", "lower", digits=1),
-        "hessian_trace_high": Measure("Hessian trace, high disagreement", "lower", digits=1),
-        "gradient_variance": Measure("Label-sampling variance of the last-layer gradient"),
-        "gradient_variance_spearman": Measure("Gradient variance and annotator entropy (Spearman)"),
-        "gradient_variance_mc": Measure(
-            "Label-sampling variance of the last-layer gradient, Monte Carlo"
-        ),
-        "gradient_variance_mc_spearman": Measure(
-            "Monte Carlo variance and annotator entropy (Spearman)"
-        ),
-        "gradient_variance_gap": Measure(
-            "Gap between Monte Carlo and closed-form gradient variance", unit="share"
-        ),
-        "val_loss": Measure("Validation loss of the checkpoint", "lower", unit="nats"),
-        "best_epoch": Measure("Epoch of the best validation soft NLL", digits=1),
-        "best_loss_epoch": Measure(
-            "Epoch of the best validation loss, each on its own targets", digits=1
-        ),
-        "epoch_within_5pct": Measure(
-            "First epoch within 5 % of the best validation soft NLL", digits=1
-        ),
-        "best_val_soft_nll": Measure("Best validation soft NLL", "lower", unit="nats"),
-        "final_val_soft_nll": Measure("Final validation soft NLL", "lower", unit="nats"),
-        "late_js": Measure("JS divergence between successive epochs, last quarter", unit="nats"),
-        "late_js_nohlv": Measure(
-            "JS divergence between successive epochs, last quarter, unanimous", unit="nats"
-        ),
-        "late_js_hlv": Measure(
-            "JS divergence between successive epochs, last quarter, not unanimous", unit="nats"
-        ),
-        "late_js_high": Measure(
-            "JS divergence between successive epochs, last quarter, high disagreement", unit="nats"
-        ),
-        **_MAP,
-        "cartography_correctness": Measure(
-            "Share of epochs with the target class predicted", unit="mean over items"
-        ),
-        "cartography_forgetting_events": Measure(
-            "Times forgotten during training", unit="mean over items"
-        ),
-        "cartography_confidence_spearman": Measure(
-            "Confidence over epochs and human uncertainty (Spearman)"
-        ),
-        "cartography_variability_spearman": Measure(
-            "Variability over epochs and human uncertainty (Spearman)"
-        ),
-        "cartography_expected_confidence_spearman": Measure(
-            "Expected probability over epochs and human uncertainty (Spearman)"
-        ),
-        "cartography_expected_variability_spearman": Measure(
-            "Variability of the expected probability and human uncertainty (Spearman)"
-        ),
-        "items_nohlv": Measure("Test items, unanimous", digits=0),
-        "items_hlv": Measure("Test items, not unanimous", digits=0),
+_PROBES = {
+    "hessian_max": Measure("Largest Hessian eigenvalue", "lower", digits=1),
+    "hessian_max_high": Measure("Largest Hessian eigenvalue, high disagreement", "lower", digits=1),
+    "hessian_trace": Measure("Hessian trace", "lower", digits=1),
+    "hessian_trace_high": Measure("Hessian trace, high disagreement", "lower", digits=1),
+    "gradient_variance": Measure("Label-sampling variance of the last-layer gradient"),
+    "gradient_variance_spearman": Measure("Gradient variance and annotator entropy (Spearman)"),
+    "gradient_variance_mc": Measure(
+        "Label-sampling variance of the last-layer gradient, Monte Carlo"
+    ),
+    "gradient_variance_mc_spearman": Measure(
+        "Monte Carlo variance and annotator entropy (Spearman)"
+    ),
+    "gradient_variance_gap": Measure(
+        "Gap between Monte Carlo and closed-form gradient variance", unit="share"
+    ),
+    "val_loss": Measure("Validation loss of the checkpoint", "lower", unit="nats"),
+    "best_epoch": Measure("Epoch of the best validation soft NLL", digits=1),
+    "best_loss_epoch": Measure(
+        "Epoch of the best validation loss, each on its own targets", digits=1
+    ),
+    "epoch_within_5pct": Measure(
+        "First epoch within 5 % of the best validation soft NLL", digits=1
+    ),
+    "best_val_soft_nll": Measure("Best validation soft NLL", "lower", unit="nats"),
+    "final_val_soft_nll": Measure("Final validation soft NLL", "lower", unit="nats"),
+    "late_js": Measure("JS divergence between successive epochs, last quarter", unit="nats"),
+    "late_js_nohlv": Measure(
+        "JS divergence between successive epochs, last quarter, unanimous", unit="nats"
+    ),
+    "late_js_hlv": Measure(
+        "JS divergence between successive epochs, last quarter, not unanimous", unit="nats"
+    ),
+    "late_js_high": Measure(
+        "JS divergence between successive epochs, last quarter, high disagreement", unit="nats"
+    ),
+    **_MAP,
+    "cartography_correctness": Measure(
+        "Share of epochs with the target class predicted", unit="mean over items"
+    ),
+    "cartography_forgetting_events": Measure(
+        "Times forgotten during training", unit="mean over items"
+    ),
+    "cartography_confidence_spearman": Measure(
+        "Confidence over epochs and human uncertainty (Spearman)"
+    ),
+    "cartography_variability_spearman": Measure(
+        "Variability over epochs and human uncertainty (Spearman)"
+    ),
+    "cartography_expected_confidence_spearman": Measure(
+        "Expected probability over epochs and human uncertainty (Spearman)"
+    ),
+    "cartography_expected_variability_spearman": Measure(
+        "Variability of the expected probability and human uncertainty (Spearman)"
+    ),
+    "items_nohlv": Measure("Test items, unanimous", digits=0),
+    "items_hlv": Measure("Test items, not unanimous", digits=0),
+} | {
+    f"{key}_{metric}_{score}": Measure(f"{ood} {area}, {name}", better)
+    for key, ood in _OOD.items()
+    for metric, (area, better) in _DETECTION.items()
+    for score, name in _DETECTORS.items()
+}
+
+
+@lru_cache(maxsize=8)
+def _known(scores: tuple[Score, ...]) -> dict[str, Measure]:
+    """Of these scores in all their forms, and of probes."""
+    whole = {
+        score.name: Measure(score.label, score.better, score.digits, score.unit) for score in scores
     }
-    | {
-        f"{key}_{metric}_{score}": Measure(f"{ood} {area}, {name}", better)
-        for key, ood in _OOD.items()
-        for metric, (area, better) in _DETECTION.items()
-        for score, name in _DETECTORS.items()
+    strata = {f"_{key}": f", {words}" for key, words in STRATA.items()}
+    other_labels = {  # that a dataset was published with, where it was labelled anew
+        f"_{key}{stratum}": f", {words}{of_items}"
+        for key, words in LABEL_SETS.items()
+        for stratum, of_items in {"": "", **strata}.items()
     }
-    | {
-        f"{metric}_{key}": replace(measure, name=f"{measure.name}, {stratum}")
-        for metric, measure in (_SCORES | _MAP).items()
-        for key, stratum in _STRATA.items()
-    }
-    | {  # against the labels that a dataset was published with, for those that were labelled anew
-        f"{metric}_original{key}": replace(
-            measure, name=f"{measure.name}, original labels{stratum}"
-        )
-        for metric, measure in _SCORES.items()
-        for key, stratum in {
-            "": "",
-            **{f"_{key}": f", {stratum}" for key, stratum in _STRATA.items()},
-        }.items()
-    }
-)
+    return (
+        whole
+        | _PROBES
+        | {
+            metric + form: replace(measure, name=measure.name + words)
+            for metric, measure in (whole | _MAP).items()
+            for form, words in strata.items()
+        }
+        | {
+            metric + form: replace(measure, name=measure.name + words)
+            for metric, measure in whole.items()
+            for form, words in other_labels.items()
+        }
+    )
+
+
+class _Measures(Mapping[str, Measure]):
+    """All that is known by name: also a score that somebody's module registers later."""
+
+    def __getitem__(self, metric: str) -> Measure:
+        return _known(tuple(registered().values()))[metric]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_known(tuple(registered().values())))
+
+    def __len__(self) -> int:
+        return len(_known(tuple(registered().values())))
+
+
+MEASURES = _Measures()
 
 
 def measure(metric: str) -> Measure:
@@ -171,7 +183,8 @@ def measure(metric: str) -> Measure:
 
 
 def factor_name(factor: str) -> str:
-    """
+    """A factor as a heading says it, without the options that it stands below.
+
     >>> factor_name("data.votes_per_item")
     'votes per item'
     """
