@@ -6,11 +6,8 @@ Only a test of all items, of a finished training, by that run's own best checkpo
 """
 
 import dataclasses
-import json
 import math
 import platform
-from collections.abc import Callable
-from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -22,15 +19,34 @@ from lightning import Callback, LightningModule, Trainer
 from rich.table import Table
 
 from callbacks.figures.drawing import Draws
-from callbacks.records.earlier_runs import training_by_evidence
-from callbacks.records.results_kinds import are_results
-from callbacks.records.training_record import FILE, TrainingRecord, as_training
-from core.atomic_io import write_atomically
+from callbacks.records.results_file import (
+    has_ended,
+    read_failure,
+    read_results,
+    read_training,
+    results_of_test,
+    with_earlier,
+    write_before_drawing,
+    write_results,
+)
+from callbacks.records.training_record import as_training
 from core.ranks import sum_over_ranks
-from core.read_json import read_json, with_nan, without_nan
 from core.terminal import plain_console
-from metrics import registered
 
+__all__ = [
+    "Results",
+    "describe_run",
+    "describe_value",
+    "has_ended",
+    "output_folder",
+    "print_table",
+    "read_failure",
+    "read_results",
+    "read_training",
+    "results_of_test",
+    "write_before_drawing",
+    "write_results",
+]
 PACKAGES = ("torch", "lightning", "torchvision", "torchmetrics", "numpy", "scipy", "relplot")
 
 
@@ -58,17 +74,21 @@ class Results(Callback):
         self._scored = 0
 
     def on_test_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """No item is scored yet."""
         self._scored = 0
 
     def on_test_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, *batch: Any
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, *args: Any, **kwargs: Any
     ) -> None:
+        """Count the items of a batch."""
         self._scored += len(outputs.index)
 
     def on_test_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Count those of all ranks."""
         self._scored = int(sum_over_ranks(torch.tensor(self._scored, device=pl_module.device)))
 
     def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Write the results, or the preview, and print them."""
         if not trainer.is_global_zero:
             return
         metrics = {
@@ -114,30 +134,6 @@ class Results(Callback):
         )
 
 
-def with_earlier(results: dict[str, Any], earlier: dict[str, Any] | None) -> dict[str, Any]:
-    """Results with what an earlier test of the same run measured by other probes: a test without
-    them takes nothing away.
-
-    >>> probe, other = {"class_path": "callbacks.OODScores"}, {"class_path": "callbacks.GradCAM"}
-    >>> earlier = {"metrics": {"kl": 0.3, "ood": 0.9}, "probes": [probe], "notes": ["a"]}
-    >>> with_earlier({"metrics": {"kl": 0.3, "cam": 0.1}, "probes": [other], "notes": []}, earlier)
-    {'metrics': {'cam': 0.1, 'kl': 0.3, 'ood': 0.9}, 'probes': [{'class_path':
-    'callbacks.OODScores'}, {'class_path': 'callbacks.GradCAM'}], 'notes': ['a']}
-    """
-    if earlier is None:
-        return results
-    measured = {probe["class_path"] for probe in results["probes"]}
-    kept = [probe for probe in earlier.get("probes", []) if probe["class_path"] not in measured]
-    if not kept:
-        return results
-    return {
-        **results,
-        "metrics": dict(sorted({**earlier["metrics"], **results["metrics"]}.items())),
-        "probes": kept + results["probes"],
-        "notes": list(dict.fromkeys([*earlier["notes"], *results["notes"]])),
-    }
-
-
 def output_folder(trainer: Trainer) -> Path:
     """Where what a test or prediction leaves is written: the run's folder, or that of a preview."""
     previews = [callback.folder for callback in trainer.callbacks if isinstance(callback, Results)]  # pyright: ignore[reportAttributeAccessIssue]
@@ -176,36 +172,6 @@ def describe_run(
     }
 
 
-def results_of_test(
-    about: dict[str, Any],
-    training: TrainingRecord | None,
-    scored: int,
-    probes: list[dict[str, Any]],
-    metrics: dict[str, float],
-    notes: list[str],
-) -> dict[str, Any]:
-    """All that `results.json` says, in its order. A metric that is not defined has a note."""
-    ended = asdict(training) if training else None
-    metrics = dict(sorted(metrics.items()))
-    rest = {"probes": probes, "metrics": metrics, "notes": [*notes, *undefined_in_words(metrics)]}
-    return {**about, "scored_items": scored, "training": ended, **rest}
-
-
-def undefined_in_words(metrics: dict[str, float]) -> list[str]:
-    """A sentence for each metric that is not a finite number.
-
-    >>> undefined_in_words({"kl": 0.5, "entropy_pearson": math.nan, "own": math.inf})
-    ['entropy_pearson is not defined, because one of the two entropies is the same for all items.',
-    'own is not defined, because it is inf.']
-    """
-    reasons = {name: score.undefined for name, score in registered().items()}
-    undefined = {name: value for name, value in metrics.items() if not math.isfinite(value)}
-    return [
-        f"{name} is not defined, because {reasons.get(name) or f'it is {value}'}."
-        for name, value in undefined.items()
-    ]
-
-
 @cache
 def _versions() -> dict[str, str]:
     """Read once: looking through the installed packages would cost a pack a fifth of what it spends
@@ -215,76 +181,6 @@ def _versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
     }
-
-
-def write_results(folder: Path, results: dict[str, Any]) -> None:
-    """The last of a run's numbers to be written: where it is whole, the run is done.
-
-    Only pictures come after it.
-    """
-    _write(folder / "results.json", results)
-
-
-def _write(path: Path, results: dict[str, Any]) -> None:
-    write_atomically(path, json.dumps(without_nan(results), indent=2, allow_nan=False) + "\n")
-
-
-def write_before_drawing(
-    path: Path, results: dict[str, Any], draw: Callable[[], list[str]]
-) -> dict[str, Any]:
-    """Numbers first, then what `draw` draws.
-
-    Where it returns notes, because it could not draw all of it, they are added; returns what was
-    written.
-    """
-    _write(path, results)
-    notes = draw()
-    if notes:
-        results = {**results, "notes": [*results["notes"], *notes]}
-        _write(path, results)
-    return results
-
-
-def read_results(folder: Path) -> dict[str, Any] | None:
-    """A finished run's results; None where there are none, where the file was cut short or altered,
-    and where it does not say that the training behind it had ended and that all items were scored,
-    as in earlier versions: such a run is tested again.
-    """
-    results = read_json(folder / "results.json")
-    if not isinstance(results, dict) or not are_results(results):
-        return None
-    record, items = as_training(results.get("training")), results.get("test_items")
-    if (
-        not record
-        or record.diverged
-        or type(items) is not int
-        or results.get("scored_items") != items
-    ):
-        return None
-    return {**results, "metrics": with_nan(results["metrics"])}
-
-
-def read_training(folder: Path) -> TrainingRecord | None:
-    """How a run's training ended; None where it has not, or where nothing proves that it has."""
-    path = folder / FILE
-    if path.exists():
-        return as_training(read_json(path))
-    # only earlier versions left neither
-    return None if (folder / "fingerprint.json").exists() else training_by_evidence(folder)
-
-
-def read_failure(folder: Path) -> str | None:
-    """Why a run has no result and is not to be tried again: it diverged.
-
-    None where nothing like that is known.
-    """
-    record = read_training(folder)
-    return record.reason or "its training diverged" if record and record.diverged else None
-
-
-def has_ended(folder: Path) -> bool:
-    """Whether a run has a result, or will never have one."""
-    return read_results(folder) is not None or read_failure(folder) is not None
 
 
 def describe_value(value: Any) -> Any:
@@ -304,6 +200,7 @@ def describe_value(value: Any) -> Any:
 
 
 def print_table(results: dict[str, Any], path: Path) -> None:
+    """What a test found, for whoever started it."""
     crowd = ", SIMULATED annotators" if results["simulated_annotators"] else ""
     kind = "PREVIEW, " if "preview" in results else ""
     title = (

@@ -16,6 +16,7 @@ KINDS: dict[str, Any] = {  # of all that is read of results
     "metrics": dict,
     "notes": list,
     "probes": list,
+    "evaluated": dict,
 }
 
 
@@ -34,4 +35,10 @@ def are_results(content: dict[str, Any]) -> bool:
         and all(isinstance(number, str) for number in content.get("versions", {}).values())
         and all(isinstance(note, str) for note in content.get("notes", []))
         and all(isinstance(probe, dict) for probe in content.get("probes", []))
+        and all(_is_origin(origin) for origin in content.get("evaluated", {}).values())
     )
+
+
+def _is_origin(origin: Any) -> bool:
+    """Whether this says when, and by which version, a number was added to a test's."""
+    return isinstance(origin, dict) and all(isinstance(part, str) for part in origin.values())
