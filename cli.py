@@ -1,5 +1,5 @@
 """The one door: `cli.py fit|validate|test|predict --config configs/….yaml`, `describe`, `study
-plan|run|report`, `corpus build|annotate`. It only wires.
+plan|run|report|evaluate`, `corpus build|annotate`. It only wires.
 """
 
 import logging

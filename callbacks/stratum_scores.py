@@ -26,6 +26,8 @@ class StratumScores(Probe):
     NoHLV items) is left out.
     """
 
+    of_every_score = True  # a score that is registered later adds to what this probe measures
+
     def measure(self, classifier: AnnotatorClassifier, data: VoteDataModule) -> ProbeResult:
         """Predict all test items once, and score them stratum by stratum."""
         assert data.corpus is not None

@@ -1,9 +1,10 @@
-"""`python cli.py study plan|run|report STUDY.yaml`: what a user does with a study."""
+"""`python cli.py study plan|run|report|evaluate STUDY.yaml`: what a user does with a study."""
 
 import argparse
 import os
 import sys
 from collections import Counter
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from core.file_names import check_folder
 from core.interruption import DIVERGED, Interrupted
 from core.terminal import plain_console
 from experiment.steps_left import steps_left
+from studies.command_options import parse_options
 from studies.launch.begun_jobs import begun_jobs
 from studies.launch.local_launcher import is_done, launch, study_folder, threads_of
 from studies.launch.slurm_launcher import ClusterOptions, launch_on_slurm
@@ -25,11 +27,12 @@ from studies.plan.packing import Job, jobs_of
 from studies.plan.run_checks import check_probes, check_results
 from studies.plan.second_stage import SecondStage, second_stage
 from studies.plan.study import Run, Study
-from studies.typed_commands import RUNS, typed_command
+from studies.typed_commands import typed_command
 
 
 def study_command(arguments: list[str]) -> None:
-    options = _parse(arguments)
+    """Do what stands after `cli.py study`."""
+    options = parse_options(arguments)
     study, runs = Study.load(options.study), Path(options.runs)
     console = plain_console()
     processes = os.cpu_count() or 1 if options.processes is None else options.processes
@@ -46,11 +49,13 @@ def study_command(arguments: list[str]) -> None:
             tell_measured_cost(study, runs, console)
     elif options.command == "run":
         run(study, runs, processes, options, console)
+    elif options.command == "evaluate":
+        evaluate(study, runs, console)
     else:
         from studies.report.command import report_command
 
-        say = partial(console.print, soft_wrap=True, highlight=False, markup=False)
-        report_command(study, runs, Path(options.copy) if options.copy else None, say)
+        copy = Path(options.copy) if options.copy else None
+        report_command(study, runs, copy, partial(_say, console))
 
 
 def run(
@@ -97,6 +102,18 @@ def run(
         sys.exit(1)
     if diverged:
         sys.exit(DIVERGED)
+
+
+def evaluate(study: Study, runs: Path, console: Console) -> None:
+    """Add to finished runs the scores and probes that came later; see `studies.evaluate`."""
+    from studies.evaluate import evaluate_study
+
+    day = datetime.now(UTC).date().isoformat()
+    failures = evaluate_study(study, runs, day, partial(_say, console))
+    for name, why in failures.items():
+        _say(console, f"failed: {name}: {why}", "red")
+    if failures:
+        sys.exit(1)
 
 
 def _run_stages(
@@ -174,12 +191,7 @@ def plan(study: Study, runs: Path, processes: int, console: Console) -> None:
         stage = second_stage(study, cells, runs)
         for name, selection in study.selections.items():
             decided = f"; {waiting}" if (waiting := stage.waiting(name)) else ""
-            console.print(
-                f"Then a second stage, {selection.in_words()}{decided}.",
-                soft_wrap=True,
-                highlight=False,
-                markup=False,
-            )
+            _say(console, f"Then a second stage, {selection.in_words()}{decided}.")
         if chosen := _further(cells, stage):
             _plan_jobs(
                 f"{study.name}, second stage",
@@ -232,39 +244,3 @@ def _plan_jobs(
         soft_wrap=True,
         highlight=False,
     )
-
-
-def _parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="cli.py study", description=__doc__)
-    parser.add_argument("command", choices=("plan", "run", "report"))
-    parser.add_argument("study", help="a YAML of configs/studies")
-    parser.add_argument("--runs", default=str(RUNS), help="where runs are kept")
-    parser.add_argument(
-        "--copy", help="report: also write a small copy to this folder, to be kept in a repository"
-    )
-    parser.add_argument(
-        "--calibrate",
-        action="store_true",
-        help="plan: time some steps on this device and say what the study would take",
-    )
-    parser.add_argument(
-        "--processes", type=int, help="processes side by side; by default one per core"
-    )
-    parser.add_argument("--launcher", choices=("local", "slurm"), default="local")
-    slurm = parser.add_argument_group("slurm")
-    slurm.add_argument("--partition")
-    slurm.add_argument(
-        "--max-parallel", type=int, default=256, help="tasks of the array that may run at once"
-    )
-    slurm.add_argument(
-        "--hours",
-        type=float,
-        default=24.0,
-        help="time limit of a task; one that reaches it is requeued",
-    )
-    slurm.add_argument("--cpus", type=int, default=1, help="cores of a process")
-    slurm.add_argument("--gpus", type=int, default=0, help="GPUs of a task")
-    slurm.add_argument(
-        "--tasks", type=int, default=1, help="processes of a task, for runs with DDP"
-    )
-    return parser.parse_args(arguments)
