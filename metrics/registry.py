@@ -70,7 +70,8 @@ class Score:
 
     def of_result(self, result: Any) -> Tensor:
         """The score out of what its function gave for all items."""
-        value = torch.as_tensor(getattr(result, self.part) if self.part else result)
+        result = getattr(result, self.part) if self.part else result
+        value = torch.as_tensor(result, dtype=torch.float64)
         if value.numel() != 1:
             raise InputError(
                 f"the score {self.name} gives {_shape(value)}; it must be one number. Where there "

@@ -16,9 +16,11 @@ from callbacks.probe import Probe, ProbeResult
 from callbacks.records.known_data import know_data
 from callbacks.records.results_file import read_results, undefined_in_words, write_before_drawing
 from core.atomic_io import remove_partial_files
+from core.errors import InputError
 from core.folder_lock import folder_lock
 from datamodules import VoteDataModule
 from experiment.build import build, build_classifier, class_of
+from experiment.checkpoints import read_checkpoint
 from experiment.identity import all_options
 from experiment.processes.own_signals import keep_own_signals
 from experiment.run_checkpoints import best_checkpoint, check_checkpoint
@@ -121,6 +123,15 @@ def _tested(
     """The classifier with its best weights, and every score of its test, as `test` computes it."""
     options = config["trainer"]
     classifier = build_classifier(config, data)
+    if str(options.get("precision")).startswith("64"):
+        classifier.double()  # before its weights come, which would be rounded
+    try:
+        classifier.load_state_dict(read_checkpoint(checkpoint)["state_dict"])
+    except RuntimeError as error:
+        raise InputError(
+            f"{checkpoint} is of another architecture than this study's config describes; use the "
+            "config that it was trained with."
+        ) from error
     trainer = Trainer(
         default_root_dir=folder,
         accelerator=options.get("accelerator") or "auto",
@@ -134,9 +145,7 @@ def _tested(
         inference_mode=False,  # probes differentiate
     )
     keep_own_signals(trainer)
-    trainer.test(
-        classifier, datamodule=data, ckpt_path=str(checkpoint), weights_only=True, verbose=False
-    )
+    trainer.test(classifier, datamodule=data, verbose=False)
     scores = {
         name.removeprefix("test/"): float(value) for name, value in trainer.callback_metrics.items()
     }

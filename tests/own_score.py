@@ -1,0 +1,44 @@
+"""The metric of the documentation, as somebody's own file."""
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from metrics import registry
+
+ROOT = Path(__file__).parents[1]
+GUIDES = [ROOT / "docs/adding.md", ROOT / "docs/adding_metric.md"]
+
+
+def documented_metric() -> str:
+    """The file that the documentation shows, which is all that a metric takes."""
+    text = next(
+        text
+        for path in GUIDES
+        if path.exists() and "entries/unchosen.py" in (text := path.read_text())
+    )
+    shown = re.search(r"```python[^\n]*entries/unchosen\.py[^\n]*\n(.*?)```", text, re.DOTALL)
+    assert shown
+    return shown[1]
+
+
+@contextmanager
+def own_score(folder: Path, code: str, module: str = "unchosen") -> Iterator[None]:
+    """A module of one's own that registers scores, until this ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{module}.py").write_text(code)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        before = registry.registered()
+        importlib.import_module(module)
+        try:
+            yield
+        finally:
+            del sys.modules[module]
+            for name in registry.registered().keys() - before.keys():
+                del registry._scores[name]
