@@ -9,9 +9,9 @@ from typing import Any
 
 from callbacks.results import read_results
 from studies.analysis.left_out import why_unfinished
-from studies.plan.factor_levels import Levels
 from studies.plan.second_stage import SecondStage, second_stage
 from studies.plan.study import Run, Study
+from studies.schema.levels import Levels
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from studies.analysis.statistics import LARGEST
 
 if TYPE_CHECKING:
     from studies.analysis.collect import Collection, Record
+    from studies.report.part import Part
     from studies.report.report import Report
-    from studies.report.section import Part
 
 SHOWN = 3  # metrics that have a line of their own
 
@@ -69,9 +69,7 @@ def _shown(report: "Report") -> dict[str, list["Record"]]:
         (replace(spec, where={**spec.where, spec.rows: [spec.level, spec.reference]}), spec.columns)
         for spec in report.section.changes
     ]
-    parts += [
-        (spec, spec.metrics) for spec in report.section.figures if spec.kind in ("points", "lines")
-    ]
+    parts += [(spec, spec.run_metrics) for spec in report.section.figures]
     shown: dict[str, dict[str, Record]] = {}
     for part, metrics in parts:
         records = {

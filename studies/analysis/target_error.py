@@ -10,7 +10,7 @@ paper does not state its items.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -24,7 +24,10 @@ from metrics import functional
 from studies.analysis.collect import Record
 from studies.analysis.data_of_runs import data_key
 from studies.analysis.gain_bins import Bin, Gains, bin_edges, gain_by_bin, rank_correlation
-from studies.report.section import ABSENT, FigureSpec
+from studies.schema.options import ABSENT
+
+if TYPE_CHECKING:
+    from studies.figures.kinds.target_error import TargetErrorFigure
 
 Distance = Literal["js", "l1"]
 
@@ -60,7 +63,9 @@ class TargetError:
         return {m: gain_by_bin(list(seeds.values()), edges) for m, seeds in of_panel.items()}
 
 
-def target_errors(spec: FigureSpec, records: list[Record], paired: list[str]) -> TargetError:
+def target_errors(
+    spec: "TargetErrorFigure", records: list[Record], paired: list[str]
+) -> TargetError:
     """What finished runs with a predictions.parquet say, seed by seed."""
     records = spec.select(records)
     if not records:
@@ -84,7 +89,7 @@ def target_errors(spec: FigureSpec, records: list[Record], paired: list[str]) ->
 
 
 def _gains(
-    spec: FigureSpec, places: dict[tuple[Any, Any, tuple], Record]
+    spec: "TargetErrorFigure", places: dict[tuple[Any, Any, tuple], Record]
 ) -> dict[tuple[Any, Any], dict[tuple, Gains]]:
     methods = [level for level in spec.levels[spec.rows] if level != spec.reference]
     cells: dict[tuple[Any, Any], dict[tuple, Gains]] = {

@@ -3,7 +3,7 @@ said of it in their epochs.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,9 +14,13 @@ from metrics import functional
 from metrics.cartography import DataMap, map_across_runs
 from studies.analysis.collect import Record
 from studies.analysis.data_of_runs import DataOfRuns, check_of_data
-from studies.report.section import ABSENT, FigureSpec, Section
+from studies.report.section import Section
+from studies.schema.options import ABSENT
 from studies.tables.captions import notices, seeds_of
 from studies.tables.listing import Listing
+
+if TYPE_CHECKING:
+    from studies.figures.kinds.data_map import DataMapFigure
 
 STRATA = {"nohlv": "NoHLV", "hlv": "HLV"}
 SPLIT = "train"
@@ -32,6 +36,7 @@ class RunsMap:
     runs: int
 
     def mask(self, stratum: str) -> np.ndarray:
+        """Which items are of a stratum."""
         return self.unanimous if stratum == "nohlv" else ~self.unanimous
 
     def correlation(self, coordinate: str, uncertainty: str) -> float:
@@ -45,8 +50,16 @@ class RunsMap:
         ).item()
 
 
+class Maps(NamedTuple):
+    """What a figure of data maps shows."""
+
+    records: list[Record]
+    maps: dict[Any, RunsMap]  # by level
+    absent: list[str]  # which levels have none, and why
+
+
 def data_maps(
-    spec: FigureSpec, records: list[Record], data: DataOfRuns
+    spec: "DataMapFigure", records: list[Record], data: DataOfRuns
 ) -> tuple[dict[Any, RunsMap], list[str]]:
     """The map of every level of the panels' factor, and which levels have none, and why."""
     maps, absent = {}, []
@@ -88,7 +101,7 @@ def map_of(records: list[Record], last: int | None, data: DataOfRuns) -> RunsMap
 
 
 def maps_listing(
-    spec: FigureSpec, maps: dict[Any, RunsMap], records: list[Record], section: Section
+    spec: "DataMapFigure", maps: dict[Any, RunsMap], records: list[Record], section: Section
 ) -> Listing:
     """Mean coordinates by level and stratum, how much of the variability lies between seeds, and
     correlations with each human uncertainty.
@@ -131,7 +144,8 @@ def maps_listing(
     )
 
 
-def maps_caption(spec: FigureSpec, maps: dict[Any, RunsMap]) -> list[str]:
+def maps_caption(spec: "DataMapFigure", maps: dict[Any, RunsMap]) -> list[str]:
+    """How to read the maps."""
     when = f"the last {spec.last} epochs" if spec.last else "all epochs"
     uncertainty = next(iter(next(iter(maps.values())).uncertainties))
     return [

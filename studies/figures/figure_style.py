@@ -7,6 +7,9 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from callbacks.figures.figure_text import TITLE, as_typed
+from studies.tables.measures import measure
+
 # Okabe and Ito's palette; its yellow is left out, because it does not show on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS, STYLES = "osD^vPX", ("-", "--", ":", "-.")
@@ -76,3 +79,14 @@ def shared_legend(figure: Figure, axes: Axes) -> None:
     if labels and max(map(len, labels)) > 40:
         across //= 2
     figure.legend(handles, labels, loc="outside lower center", frameon=False, ncols=across)
+
+
+def metric_axis(metric: str, number: int) -> str:
+    """The label of an axis in one of so many panels; narrower ones need more lines."""
+    return wrapped(as_typed(measure(metric).axis, TITLE), 36 if number == 1 else 22)
+
+
+def nothing_yet(levels: list[Any], section: Any) -> list[str]:
+    """Which levels have nothing to draw yet, if any."""
+    listed = ", ".join(section.label(level) for level in levels)
+    return [f"Nothing to draw yet for {listed}."] if levels else []

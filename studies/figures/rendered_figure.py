@@ -1,30 +1,20 @@
-"""The figures of a report with what is said about them and the numbers behind them."""
+"""The figures of a report as files, with what is said about them and the numbers behind them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
 
 from callbacks.figures.drawing import reason
+from callbacks.figures.figure_text import TITLE, as_typed
 from core.errors import InputError
 from studies.analysis.collect import Record
-from studies.analysis.comparison.comparison import Comparison
-from studies.analysis.data_of_runs import DataOfRuns
-from studies.analysis.target_error import TargetError
-from studies.figures.data_maps import data_maps, maps_caption, maps_listing
-from studies.figures.data_maps_figure import draw_data_maps
+from studies.figures.figure_spec import Around, DrawnFigure, FigureSpec, number_of_seeds
 from studies.figures.figure_style import LOOK, render
-from studies.figures.figures import add_title, draw_figure
-from studies.figures.target_error_figure import (
-    draw_target_error,
-    target_error_caption,
-    target_error_listings,
-)
 from studies.plan.published_numbers import published_fact
-from studies.report.comparison_part import KINDS, comparison_listing, draw_comparison
-from studies.report.section import ComparisonSpec, FigureSpec, Section
-from studies.tables.captions import figure_caption, notices
+from studies.tables.captions import notices, simulated_mark
 from studies.tables.listing import Listing
 
 
@@ -42,9 +32,9 @@ class RenderedFigure:
     png: bytes = b""
 
 
-def drawn(
+def rendered(
     spec: FigureSpec,
-    draw: Callable[[], tuple[Figure | None, list[str]]],
+    draw: Callable[[], DrawnFigure],
     caption: list[str],
     listings: list[Listing] | None = None,
 ) -> RenderedFigure:
@@ -65,75 +55,29 @@ def drawn(
     return RenderedFigure(spec, figure, [*caption, *messages], listings, *files)
 
 
-def drawn_figure(
-    spec: FigureSpec,
-    records: list[Record],
-    section: Section,
-    paired: list[str],
-    errors: TargetError | None,
-    data: DataOfRuns,
+def rendered_figure(
+    spec: FigureSpec, records: list[Record], found: Any, around: Around
 ) -> RenderedFigure:
-    """A figure of the `figures` of a report."""
+    """A figure of the `figures` of a report, of what it computed from its finished runs."""
     caption = [
-        *figure_caption(spec, spec.select(records), section, paired),
+        *notices(records, around.section.scale),
+        *spec.caption(records, number_of_seeds(records, around.paired)),
         *published_fact(spec.published),
     ]
-    if spec.kind == "data_map":
-        return _drawn_maps(spec, spec.select(records), section, caption, data)
-    if errors is None:
-        return drawn(spec, lambda: draw_figure(spec, records, section, paired, data), caption)
-    if errors.note:
-        return RenderedFigure(spec, None, [*caption, f"Not drawn: {errors.note}."])
+    if not records:
+        return RenderedFigure(spec, None, [*caption, "Not drawn: none of its runs is finished."])
 
-    def draw() -> tuple[Figure, list[str]]:
-        figure = draw_target_error(spec, errors, section)
-        add_title(figure, spec, spec.select(records))
-        return figure, target_error_caption(spec, errors, section)
+    def draw() -> DrawnFigure:
+        figure, messages = spec.draw(found, around)
+        if figure:
+            add_title(figure, spec, records)
+        return figure, messages
 
-    return drawn(spec, draw, caption, target_error_listings(spec, errors, section, caption))
+    return rendered(spec, draw, caption, spec.listings(found, caption, around))
 
 
-def _drawn_maps(
-    spec: FigureSpec, records: list[Record], section: Section, caption: list[str], data: DataOfRuns
-) -> RenderedFigure:
-    maps, absent = data_maps(spec, records, data)
-    if not maps:
-        return RenderedFigure(spec, None, [*caption, *absent])
-
-    def draw() -> tuple[Figure, list[str]]:
-        figure = draw_data_maps(maps, section)
-        add_title(figure, spec, records)
-        return figure, [*maps_caption(spec, maps), *absent]
-
-    return drawn(spec, draw, caption, [maps_listing(spec, maps, records, section)])
-
-
-def drawn_comparison(
-    spec: ComparisonSpec,
-    result: Comparison | str,
-    notes: list[str],
-    records: list[Record],
-    section: Section,
-) -> list[RenderedFigure]:
-    """Its figures; the last one brings the table of all numbers along."""
-    caption = [*notices(records, section.scale), *notes]
-    if isinstance(result, str):
-        return [
-            RenderedFigure(
-                FigureSpec(spec.name, spec.title), None, [*caption, f"Not drawn: {result}."]
-            )
-        ]
-    figures = []
-    for kind, name in KINDS.items():
-        listings = (
-            [comparison_listing(spec, result, section, caption)] if kind == list(KINDS)[-1] else []
-        )
-        of_kind = FigureSpec(f"{spec.name}-{kind}", f"{spec.title}: {name}", kind=kind)
-        fact = published_fact((spec.published or {}).get(kind, ""))
-
-        def draw(kind: str = kind, fact: list[str] = fact) -> tuple[Figure | None, list[str]]:
-            figure, note = draw_comparison(kind, result, section)
-            return figure, [note or result.probe_set, *fact]
-
-        figures.append(drawn(of_kind, draw, caption, listings))
-    return figures
+def add_title(figure: Figure, spec: FigureSpec, records: list[Record]) -> None:
+    """Its title, and whether its annotators are simulated: figures travel without captions."""
+    mark = simulated_mark(records)
+    title = as_typed(spec.title, TITLE, width=int(12 * figure.get_figwidth()))
+    figure.suptitle(title + (f"\n{mark}" if mark else ""), fontsize=10)

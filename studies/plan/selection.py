@@ -19,10 +19,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from studies.plan.factor_levels import Levels, chosen_levels
 from studies.plan.published_numbers import published
-from studies.plan.section_checks import Checks
 from studies.plan.study_checks import check_factors, check_number, runs_of
+from studies.schema.checks import Checks
+from studies.schema.levels import Levels, chosen_levels
 
 # metrics of results.json that know nothing of the test set
 BY = (

@@ -18,11 +18,11 @@ from core.file_names import check_run_name
 from core.plain_yaml import NotPlain, read_plain
 from experiment.configuration import differences, resolve, with_changes
 from experiment.identity import run_folder, run_name
-from studies.plan.factor_levels import Levels
 from studies.plan.places import absence, check_configs, data_places, find_file, with_configs_found
-from studies.plan.section_checks import Checks
 from studies.plan.selection import Selection, SelectionReader
 from studies.plan.study_checks import KEYS, NEEDED, check_study
+from studies.schema.checks import Checks
+from studies.schema.levels import Levels
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from studies.plan.section_checks import Checks
+from studies.schema.checks import Checks
 
 NEEDED = {"name", "configs", "grids"}
 KEYS = {"name", "title", "configs", "options", "grids", "selections", "paired", "predict", "report"}

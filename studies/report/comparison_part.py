@@ -4,18 +4,46 @@ stability (9), and a table of all.
 
 from matplotlib.figure import Figure
 
+from studies.analysis.collect import Record
 from studies.analysis.comparison.comparison import NAMES, Comparison, span
+from studies.figures.figure_spec import DrawnFigure, FigureSpec
+from studies.figures.rendered_figure import RenderedFigure, rendered
 from studies.figures.representation_figures import draw_barriers, draw_similarities
+from studies.plan.published_numbers import published_fact
+from studies.report.comparison_kinds import KINDS
 from studies.report.section import ComparisonSpec, Section
+from studies.tables.captions import notices
 from studies.tables.listing import Listing
 
-KINDS = {
-    "barrier": "loss barrier",
-    "cka": "CKA",
-    "grad_cam": "Grad-CAM stability",
-    "grad_cam_high": "Grad-CAM stability, high entropy",
-}
 SEEDS = {"same": "the same", "different": "different", "all": "all"}
+
+
+def rendered_comparison(
+    spec: ComparisonSpec,
+    result: Comparison | str,
+    notes: list[str],
+    records: list[Record],
+    section: Section,
+) -> list[RenderedFigure]:
+    """Its figures; the last one brings the table of all numbers along."""
+    caption = [*notices(records, section.scale), *notes]
+    if isinstance(result, str):
+        whole = FigureSpec(spec.name, spec.title)
+        return [RenderedFigure(whole, None, [*caption, f"Not drawn: {result}."])]
+    figures = []
+    for kind, name in KINDS.items():
+        listings = (
+            [comparison_listing(spec, result, section, caption)] if kind == list(KINDS)[-1] else []
+        )
+        of_kind = FigureSpec(f"{spec.name}-{kind}", f"{spec.title}: {name}")
+        fact = published_fact((spec.published or {}).get(kind, ""))
+
+        def draw(kind: str = kind, fact: list[str] = fact) -> DrawnFigure:
+            figure, note = draw_comparison(kind, result, section)
+            return figure, [note or result.probe_set, *fact]
+
+        figures.append(rendered(of_kind, draw, caption, listings))
+    return figures
 
 
 def draw_comparison(kind: str, result: Comparison, section: Section) -> tuple[Figure | None, str]:

@@ -32,7 +32,6 @@ from studies.report.owned_files import (
     replace_files,
     same_files,
 )
-from studies.report.section import KINDS
 from studies.tables.captions import notices, table_caption
 from studies.tables.listing import Listing, listing_csv, listing_markdown
 from studies.tables.markdown import markdown_text
@@ -132,7 +131,7 @@ def _files(report: "Report", out: Path) -> dict[str, bytes]:
         files[f"tables/{listing.name}.md"] = listing_markdown(listing)
         files[f"tables/{listing.name}.csv"] = listing_csv(listing)
     for drawn in report.figures:
-        if drawn.figure and not _shows_items(drawn):
+        if drawn.figure and not drawn.spec.shows_items:
             files[f"figures/{drawn.spec.name}.png"] = render(drawn.figure, "png", DPI)
     files[README] = _readme(report, out)
     return {
@@ -204,7 +203,7 @@ def _listing(listing: Listing) -> list[str]:
 def _figure(drawn: "RenderedFigure") -> list[str]:
     title = markdown_text(drawn.spec.title)
     parts = [f"## {title}"]
-    if drawn.figure and _shows_items(drawn):
+    if drawn.figure and drawn.spec.shows_items:
         parts.append(
             "Left out of this copy, because it shows items of the dataset; the report has it."
         )
@@ -219,10 +218,6 @@ def _figure(drawn: "RenderedFigure") -> list[str]:
             f"[csv](tables/{listing.name}.csv)."
         )
     return parts
-
-
-def _shows_items(drawn: "RenderedFigure") -> bool:
-    return drawn.spec.kind in KINDS and KINDS[drawn.spec.kind].shows_items
 
 
 def _versions(report: "Report") -> str:

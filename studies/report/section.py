@@ -1,224 +1,147 @@
-"""What the `report` section of a study's YAML asks for, as values.
+"""What the `report` section of a study's YAML may ask for.
 
-`studies.report.report` says what its entries mean.
+`studies.report.section_reader` reads it, and docs/study-reference.md lists all of its options.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
-from studies.analysis.collect import Record
-
-ABSENT: Any = object()  # null may be a level
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What a kind of figure takes besides name, title, grid and where."""
-
-    needed: frozenset[str]
-    optional: frozenset[str] = frozenset()
-    shows_items: bool = (
-        False  # pictures or texts of a dataset, whose licence may not let them be copied
-    )
+from studies.analysis.claims.claim_reader import ClaimReader
+from studies.analysis.claims.claim_spec import ClaimSpec
+from studies.figures.figure_spec import FigureSpec
+from studies.report.listing_specs import ChangesSpec, ComparisonSpec, DatasetsSpec, ModeShiftSpec
+from studies.report.part import Part
+from studies.report.table_spec import TableSpec
+from studies.schema.grid_options import planned_units
+from studies.schema.options import ABSENT, Kind, Text, option, options_of, read_entry
 
 
-def _kind(*needed: str, optional: tuple[str, ...] = (), shows_items: bool = False) -> Kind:
-    return Kind(frozenset(needed), frozenset(optional), shows_items)
+class Entries(Kind):
+    """Parts of one sort, each an entry of a list."""
+
+    words = "a list of entries"
+
+    def __init__(self, part: type[Part]):
+        self.part = part
+
+    def read(self, value: Any, key: str, reading: Any) -> list[Any]:
+        """Part by part."""
+        entries = reading.checks.entries(value, key)
+        return [self.read_one(entry, key, reading) for key, entry in entries]
+
+    def read_one(self, entry: Any, key: str, reading: Any) -> Part:
+        """An entry by the options of its part, then by what these say together."""
+        return read_part(self.part, entry, key, reading)
 
 
-KINDS = {
-    "points": _kind("metric", "rows"),
-    "lines": _kind("metric", "x", "lines"),
-    "curves": _kind("rows"),
-    "history": _kind("metric", "lines", optional=("panels",)),
-    "target_error": _kind(
-        "rows", "reference", optional=("panels", "distance", "items", "quantile", "bins")
-    ),
-    "data_map": _kind("panels", optional=("last",)),
-    "entropy_histogram": _kind("panels", optional=("bins",)),
-    "examples": _kind("rows", optional=("panels", "choose", "number"), shows_items=True),
-}
+def read_part(part: type[Part], entry: Any, key: str, reading: Any, **about: Any) -> Any:
+    """A part of a report from its entry, checked against the study."""
+    own = replace(reading, values={})
+    values = read_entry(part, entry, key, own, **about)
+    result = part(**values, planned_units=planned_units(values["levels"], reading.paired))
+    result.check(key, own)
+    own.check_runs(result, key)
+    return result
 
 
-@dataclass(frozen=True)
-class Part:
-    """What tables, figures and comparisons have in common: the runs that they show."""
+class Figures(Entries):
+    """Figures, each of a kind that has options of its own."""
 
-    name: str
-    title: str = ""
-    grid: str = ""
-    where: dict[str, list] = field(default_factory=dict)
-    rows: str = ""
-    # of every factor, after `where`
-    levels: dict[str, list] = field(default_factory=dict, repr=False)
-    planned_units: int = 1  # how many seeds a mean has when all runs are finished
-    # of a table an entry of `tables` in studies/published; of a figure one of `facts`; of a
-    # comparison these by kind
-    published: Any = ""
+    def __init__(self):
+        super().__init__(FigureSpec)
 
-    def select(self, records: list[Record]) -> list[Record]:
-        return [
-            r
-            for r in records
-            if all(r.factors[factor] in levels for factor, levels in self.where.items())
-        ]
+    def read_one(self, entry: Any, key: str, reading: Any) -> FigureSpec:
+        """By the options of its kind."""
+        from studies.figures.kinds import figure_kinds
+
+        checks, kinds = reading.checks, figure_kinds()
+        every = {name for kind in kinds.values() for name in options_of(kind)}
+        entry = dict(checks.mapping(entry, key, every | {"kind"}))
+        checks.present(entry, {"name", "kind"}, key)
+        checks.one_of(entry["kind"], kinds, f"{key}.kind")
+        of = f"a figure of kind {entry['kind']}"
+        return read_part(kinds[entry.pop("kind")], entry, key, reading, of=of, others=every)
 
 
-@dataclass(frozen=True)
-class TableSpec(Part):
-    metric: str = ""
-    columns: Any = None  # a list of metrics, or one factor
-    groups: str = ""  # a factor: a block of rows for each of its levels
-    reference: Any = ABSENT
-    test: str = "wilcoxon"
-    alternative: str = "two-sided"
-    family: str = ""
-    published_entry: dict[str, Any] = field(default_factory=dict, repr=False)
+class Claims(Kind):
+    """Claims of papers, which may be about figures and comparisons of the same report."""
 
-    @property
-    def pivot(self) -> bool:
-        return isinstance(self.columns, str)
+    words = "a list of entries"
 
-    def cell(self, column: Any) -> tuple[str, dict[str, Any]]:
-        """The metric that a column shows, and the levels that it is restricted to."""
-        return (self.metric, {self.columns: column}) if self.pivot else (column, {})
-
-    @property
-    def column_keys(self) -> list[Any]:
-        return self.levels[self.columns] if self.pivot else self.columns
-
-    @property
-    def blocks(self) -> list[list[Any]]:
-        """The rows that are compared with each other: all of them, or those of one group, which are
-        pairs (group, row).
-        """
-        rows = self.levels[self.rows]
-        return (
-            [[(group, row) for row in rows] for group in self.levels[self.groups]]
-            if self.groups
-            else [rows]
-        )
-
-    def in_row(self, row: Any) -> dict[str, Any]:
-        """The levels that a row is restricted to."""
-        return {self.groups: row[0], self.rows: row[1]} if self.groups else {self.rows: row}
-
-    def reference_of(self, row: Any) -> Any:
-        return (row[0], self.reference) if self.groups else self.reference
-
-    def published_cell(self, row: Any, column: Any) -> dict[str, float]:
-        result = self.published_entry.get("cells", {})
-        for level in (*self.in_row(row).values(), column):
-            result = result.get(level, {})
-        return result
+    def read(self, value: Any, key: str, reading: Any) -> list[ClaimSpec]:
+        """Claim by claim."""
+        parts = (reading.values.get(name, []) for name in ("figures", "comparisons"))
+        reader = ClaimReader(reading, *parts)
+        entries = reading.checks.entries(value, key)
+        claims = [reader.claim(entry, key) for key, entry in entries]
+        reading.checks.unique([claim.id for claim in claims], key)
+        return claims
 
 
-@dataclass(frozen=True)
-class FigureSpec(Part):
-    kind: str = ""
-    metric: Any = ""  # one, or a list, one panel each; for history, columns of history.json
-    x: str = ""
-    lines: str = ""
-    reference: Any = ABSENT
-    panels: str = ""
-    distance: str = "js"
-    items: str = "all"
-    # of annotators' entropy, from where an item is of high disagreement; the paper does not state
-    # it
-    quantile: float = 0.9
-    # of equal mass, after one for targets without error; the paper does not state them. For
-    # histograms: of equal width
-    bins: int = 6
-    choose: str = "disagreement"  # how examples are chosen; see `studies.figures.examples`
-    number: int = 3  # of examples in each panel
-    last: int | None = None  # epochs of a data map; None for all
+class Labels(Kind):
+    """What levels are called."""
 
-    @property
-    def metrics(self) -> list[str]:
-        return self.metric if isinstance(self.metric, list) else [self.metric]
+    words = "a text by level"
 
-    @property
-    def panel_levels(self) -> list[Any]:
-        return self.levels[self.panels] if self.panels else [ABSENT]
-
-
-@dataclass(frozen=True)
-class DatasetsSpec(Part):
-    """Statistics of the data itself, one row per level of `rows`."""
-
-    published_entry: dict[str, Any] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True)
-class ChangesSpec(Part):
-    """By how much a level of `rows` differs from the reference, in percent of it: for each group,
-    and on average over groups.
-    """
-
-    groups: str = ""
-    columns: Any = None  # a list of metrics
-    level: Any = ABSENT
-    reference: Any = ABSENT
-    published_entry: dict[str, Any] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True)
-class ModeShiftSpec(Part):
-    """How much of the gain in accuracy of each level of `rows` over the reference is due to labels
-    of another class: for each group.
-    """
-
-    groups: str = ""
-    reference: Any = ABSENT
-
-
-@dataclass(frozen=True)
-class ComparisonSpec(Part):
-    """Of finished networks with each other, from their checkpoints."""
-
-    points: int = 11  # of the line between two networks, ends included; the paper does not state it
-    quantile: float = 0.9  # as in FigureSpec
-
-
-@dataclass(frozen=True)
-class ClaimSpec:
-    """One claim and its test. `studies.analysis.claims.claims` says what each entry means."""
-
-    id: str
-    claim: str
-    paper: str
-    test: str
-    grid: str = ""
-    where: dict[str, list] = field(default_factory=dict)
-    metric: Any = ""  # one; for a family also a list
-    rows: str = ""
-    level: Any = ABSENT
-    levels: tuple = ()
-    reference: Any = ABSENT
-    columns: str = ""
-    column_levels: tuple = (ABSENT,)
-    direction: str = ""
-    margin: Any = 0.0  # a number, or a share such as 5 %
-    bound: float = 0.0
-    figure: str = ""
-    comparison: str = ""
-    between: tuple = ()
-    published: str = ""
-    published_values: str = ""  # the numbers and their place, in words
+    def read(self, value: Any, key: str, reading: Any) -> dict[Any, Any]:
+        """As it is."""
+        known = {
+            str(level)
+            for grid in reading.grids
+            for levels in reading.levels_of(grid).values()
+            for level in levels
+        }
+        return reading.checks.mapping(value or {}, key, known)
 
 
 @dataclass(frozen=True)
 class Section:
-    tables: list[TableSpec]
-    figures: list[FigureSpec]
-    comparisons: list[ComparisonSpec] = field(default_factory=list)
-    claims: list[ClaimSpec] = field(default_factory=list)
-    scale: str = ""
-    comment: str = ""
-    labels: dict[Any, str] = field(default_factory=dict)
-    datasets: list[DatasetsSpec] = field(default_factory=list)
-    changes: list[ChangesSpec] = field(default_factory=list)
-    mode_shifts: list[ModeShiftSpec] = field(default_factory=list)
+    """Everything that a report shows."""
+
+    tables: list[TableSpec] = option(Entries(TableSpec), "means over seeds", default=[])
+    figures: list[FigureSpec] = option(Figures(), "of the kinds below", default=[])
+    comparisons: list[ComparisonSpec] = option(
+        Entries(ComparisonSpec), "of networks with each other", default=[]
+    )
+    claims: list[ClaimSpec] = option(Claims(), "of papers, tested on the runs", default=[])
+    scale: str = option(
+        Text(),
+        "how the scale was reduced, such as `30 epochs instead of 200`: said beside every table "
+        "and figure",
+        default="",
+    )
+    comment: str = option(
+        Text(), "a paragraph of the author's at the top: what this shows, and what not", default=""
+    )
+    labels: dict[Any, str] = option(
+        Labels(), "how levels are called in tables and figures", default={}
+    )
+    datasets: list[DatasetsSpec] = option(
+        Entries(DatasetsSpec), "statistics of the data itself", default=[]
+    )
+    changes: list[ChangesSpec] = option(
+        Entries(ChangesSpec), "of one level from another, in percent", default=[]
+    )
+    mode_shifts: list[ModeShiftSpec] = option(
+        Entries(ModeShiftSpec),
+        "gains in accuracy, split by whether the labels' class changed",
+        default=[],
+    )
 
     def label(self, level: Any) -> str:
+        """How a level is called."""
         return str(self.labels.get(level, level))
+
+
+__all__ = [
+    "ABSENT",
+    "ChangesSpec",
+    "ClaimSpec",
+    "ComparisonSpec",
+    "DatasetsSpec",
+    "FigureSpec",
+    "ModeShiftSpec",
+    "Part",
+    "Section",
+    "TableSpec",
+]

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from studies.analysis.collect import Record
-from studies.report.section import ABSENT, FigureSpec, Section
+from studies.report.section import ABSENT, Section
 from studies.tables.measures import factor_name
 from studies.tables.tables import Table
 
@@ -138,26 +138,6 @@ def _test_sentences(table: Table, section: Section) -> list[str]:
         messages.append(f"Holm: p adjusted over all {len(tests)} tests of this table{least}.")
     messages.append(f"k/n: in k of n seeds the row is better than {reference}.")
     return messages
-
-
-def figure_caption(
-    spec: FigureSpec, records: list[Record], section: Section, paired: list[str]
-) -> list[str]:
-    """What nobody may overlook, and how to read the kinds of figure whose reading does not depend
-    on what was found.
-    """
-    seeds = {factor: len({r.factors.get(factor) for r in records}) for factor in paired}
-    number = math.prod(seeds.values()) if records else 0
-    drawn = {
-        "points": f"Dots: single seeds ({number}). Tick and bar: their mean and its 95 % "
-        "bootstrap (BCa) interval.",
-        "lines": f"Lines: mean over {number} seeds; bands: ± 1 SD over seeds.",
-        "curves": f"Test items of {number} seeds pooled. Left: smooth reliability of the top "
-        "class, wide where many items lie; smooth ECE is that of the pool. "
-        "Right: the model's mean entropy over bins of the annotators' entropy. Dashed: perfect "
-        "agreement.",
-    }
-    return [*notices(records, section.scale), *([drawn[spec.kind]] if spec.kind in drawn else [])]
 
 
 def _sentence(text: str) -> str:

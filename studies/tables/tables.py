@@ -89,6 +89,17 @@ def units(records: list[Record], metric: str, paired: list[str]) -> dict[tuple, 
     }
 
 
+def finite_units(
+    records: list[Record], metric: str, wanted: dict[str, Any], paired: list[str]
+) -> np.ndarray:
+    """The finite values of a metric, one per unit, of the runs at the levels that are wanted."""
+    chosen = [
+        r for r in records if all(r.factors[factor] == level for factor, level in wanted.items())
+    ]
+    values = np.array(list(units(chosen, metric, paired).values()), dtype=np.float64)
+    return values[np.isfinite(values)]
+
+
 def _values(
     spec: TableSpec, records: list[Record], paired: list[str], row: Any, column: Any
 ) -> dict[tuple, float]:

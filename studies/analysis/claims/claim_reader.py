@@ -1,80 +1,56 @@
-"""The `claims` of a report section, checked against the study.
+"""The `claims` of a report section, checked against the study and the report's other parts."""
 
-`studies.analysis.claims.claims` says what their entries mean.
-"""
-
-import math
-import re
+from dataclasses import replace
 from typing import Any
 
-from studies.analysis.collect import Collection
+from studies.analysis.claims.claim_spec import (
+    ALWAYS,
+    BETWEEN,
+    DIRECTIONS,
+    NEEDED,
+    OPTIONAL,
+    SOURCES,
+    ClaimSpec,
+)
 from studies.analysis.comparison.comparison import NAMES
-from studies.plan.factor_levels import chosen_levels, nothing_left_over
-from studies.plan.published_numbers import fact_in_words, published
-from studies.plan.section_checks import Checks
-from studies.plan.study import Study
-from studies.report.section import ABSENT, ClaimSpec, ComparisonSpec, FigureSpec
-
-ALWAYS = {"id", "claim", "paper", "test"}
-NEEDED = {  # by each test, besides where its values come from
-    "less": {"level", "reference"},
-    "greater": {"level", "reference"},
-    "equal": {"level", "reference", "margin"},
-    "above": {"level", "bound"},
-    "below": {"level", "bound"},
-    "family": {"levels", "direction"},
-    "monotone": {"levels", "direction"},
-}
-OPTIONAL = {"family": {"reference", "bound", "columns"}}
-DIRECTIONS = {"family": ("less", "greater"), "monotone": ("rising", "falling")}
-# Where values come from: the entries that say so, those that may restrict it, and the tests that it
-# is for.
-SOURCES = {
-    "figure": ({"figure"}, {"where"}, ("above", "below", "family")),
-    "comparison": ({"comparison", "metric"}, set(), ("less", "greater", "equal", "above", "below")),
-    "runs": ({"metric", "rows"}, {"grid", "where"}, tuple(NEEDED)),
-}
-BETWEEN = ("barrier", "barrier_reestimated")  # measures of two methods; the others are of one
+from studies.plan.published_numbers import fact_in_words
+from studies.schema.levels import chosen_levels, nothing_left_over
+from studies.schema.options import ABSENT, options_of
 
 
 class ClaimReader:
     """Reads one claim after the other."""
 
-    def __init__(
-        self,
-        study: Study,
-        collection: Collection,
-        checks: Checks,
-        metrics: set[str],
-        figures: list[FigureSpec],
-        comparisons: list[ComparisonSpec],
-    ):
-        self.study, self.collection, self.checks, self.metrics = study, collection, checks, metrics
-        self.figures = {spec.name: spec for spec in figures if spec.kind == "target_error"}
+    def __init__(self, reading: Any, figures: list[Any], comparisons: list[Any]):
+        """
+        Args:
+            reading: Of the report's section.
+            figures: Those of the report.
+            comparisons: Those of the report.
+        """
+        self.reading, self.checks = reading, reading.checks
+        self.figures = {spec.name: spec for spec in figures if spec.for_claims}
         self.comparisons = {spec.name: spec for spec in comparisons}
 
     def claim(self, entry: Any, key: str) -> ClaimSpec:
-        checks = self.checks
-        every = ALWAYS.union(
-            *NEEDED.values(),
-            *OPTIONAL.values(),
-            *(n | o for n, o, _ in SOURCES.values()),
-            {"between", "published"},
-        )
-        entry = dict(checks.mapping(entry, key, every))
+        """One claim, checked against what it is about."""
+        checks, options = self.checks, options_of(ClaimSpec)
+        entry = dict(checks.mapping(entry, key, set(options)))
         checks.present(entry, ALWAYS, key)
         checks.one_of(entry["test"], NEEDED, f"{key}.test")
         source = next((name for name in ("figure", "comparison") if name in entry), "runs")
         self._entries_of_test(entry, source, key)
+        entry = {
+            name: options[name].metadata["kind"].read(value, f"{key}.{name}", self.reading)
+            for name, value in entry.items()
+        }
         {"figure": self._of_figure, "comparison": self._of_comparison, "runs": self._of_runs}[
             source
         ](entry, key)
         if "published" in entry:
-            checks.one_of(entry["published"], published("facts"), f"{key}.published")
             entry["published_values"] = fact_in_words(entry["published"])
-        texts = {name: str(entry[name]) for name in ("id", "claim", "paper")}
         lists = {name: tuple(entry[name]) for name in ("levels", "between") if name in entry}
-        return ClaimSpec(**{**entry, **texts, **lists})
+        return ClaimSpec(**{**entry, **lists})
 
     def _entries_of_test(self, entry: dict[str, Any], source: str, key: str) -> None:
         """That there is what the test needs and nothing that it would not look at, each of its own
@@ -110,10 +86,6 @@ class ClaimReader:
             checks.wrong(
                 key, "needs a reference or a bound that its levels are compared with, and not both"
             )
-        if "bound" in entry:
-            checks.number(entry["bound"], f"{key}.bound", -math.inf, math.inf)
-        if "margin" in entry and not re.fullmatch(r"\d+(\.\d+)? ?%", str(entry["margin"])):
-            checks.number(entry["margin"], f"{key}.margin", 0, math.inf)
         for name, least in (("levels", 3 if test == "monotone" else 1), ("between", 2)):
             if name in entry and (not isinstance(entry[name], list) or len(entry[name]) < least):
                 checks.wrong(
@@ -122,14 +94,15 @@ class ClaimReader:
 
     def _of_runs(self, entry: dict[str, Any], key: str) -> None:
         checks = self.checks
-        grid = entry.setdefault("grid", next(iter(self.study.grids)))
-        checks.one_of(grid, self.study.grid_names, f"{key}.grid")
+        grid = entry.setdefault("grid", self.reading.grids[0])
+        checks.one_of(grid, self.reading.grids, f"{key}.grid")
         entry["where"], levels = chosen_levels(
-            checks, entry.get("where"), self.collection.levels(grid), f"{key}.where"
+            checks, entry.get("where"), self.reading.levels_of(grid), f"{key}.where"
         )
         several = isinstance(entry["metric"], list) and entry["test"] == "family"
+        own = replace(self.reading, values={"grid": grid, "where": entry["where"]})
         for metric in entry["metric"] if several else [entry["metric"]]:
-            checks.one_of(metric, self.metrics, f"{key}.metric", "a metric")
+            own.check_metric(metric, f"{key}.metric")
         for name in entry.keys() & {"rows", "columns"}:
             checks.one_of(entry[name], levels, f"{key}.{name}", f"a factor of the grid {grid}")
         self._levels(entry, levels[entry["rows"]], f"a level of {entry['rows']}", key)
@@ -139,7 +112,7 @@ class ClaimReader:
             checks,
             levels,
             {entry["rows"], entry.get("columns", entry["rows"])},
-            self.study.paired,
+            self.reading.paired,
             key,
         )
 

@@ -2,41 +2,9 @@
 undecided at this power, or not tested.
 
 Nothing here is typed in: a claim in a study's YAML has words and a test, and the outcome follows
-from the runs.
-
-    report:
-      claims:
-        - id: sharpness                         # names it in the table
-          claim: SLS ends in flatter minima.    # in our own words
-          paper: Section 5.3, Table 4           # where the paper says so
-          published: basins.cka_within          # optional: an entry of `facts` in studies/published, shown beside our numbers
-          test: less                            # and what that test needs:
-
-    test            needs                                 supported if
-    less, greater   level, reference                      the level is less (greater) than the reference, pair by pair (Wilcoxon, one-sided)
-    equal           level, reference, margin              the mean difference lies within the margin (two one-sided t-tests); 0.02, or 5 %
-    above, below    level, bound                          the mean lies above (below) the number, with its bootstrap interval
-    family          levels, direction (less or greater),  every level is, in every column (a factor, under `columns`) and metric (then a list),
-                    reference or bound                    less (greater) than the reference or the number; one test for all cells
-    monotone        levels, direction (rising, falling)   the means are in the order of the levels (Page's trend test)
-
-Values, one per seed, come from one of three places:
-
-    metric: hessian_max                # of finished runs, by a factor of a grid; all other factors are fixed by where, as in tables
-    rows: data.delivery
-    grid: main
-    where: {data.votes_per_item: 5}
-
-    figure: sparse                     # each seed's Spearman correlation in a figure of kind target_error; for above, below and family
-    where: {data.votes_per_item: 5}    # one of its panels; a family takes all panels that where leaves
-
-    comparison: basins                 # of networks with each other; not for family and monotone
-    metric: cka                        # or grad_cam, grad_cam_high: within a level, across seeds; tested by the jackknife over seeds
-    metric: barrier                    # or barrier_reestimated: for above and below, with `between: [SoftLabels, Multipass]` instead of level
-
-All tests are at 5 %; `studies.analysis.claims.claim_tests` has their rules. A barrier cannot be
-negative, so its bound should be a height that means something.
-"""  # noqa: E501
+from the runs. docs/study-reference.md lists its options, and `studies.analysis.claims.claim_tests`
+has the rules of all tests.
+"""
 
 import math
 from collections import Counter
@@ -73,11 +41,14 @@ RULES = (
 
 @dataclass(frozen=True)
 class Judged:
+    """A claim and what came out."""
+
     claim: ClaimSpec
     verdict: Verdict
 
 
 def judge(claim: ClaimSpec, measured: Measured) -> Judged:
+    """Test a claim on what was measured."""
     verdict = _TESTS[claim.test](claim, measured)
     if claim.comparison and not claim.between and verdict.statistic:
         verdict = replace(verdict, statistic=f"seeds' jackknife values: {verdict.statistic}")

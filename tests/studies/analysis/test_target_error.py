@@ -26,20 +26,20 @@ from studies.analysis.target_error import (
     item_distances,
     target_errors,
 )
-from studies.figures.target_error_figure import (
+from studies.figures.kinds.target_error import (
+    TargetErrorFigure,
     draw_target_error,
     target_error_caption,
     target_error_listings,
 )
-from studies.report.section import ABSENT, FigureSpec, Section
+from studies.report.section import ABSENT, Section
 
 ITEMS, VOTES = 90, 4
-SPEC = FigureSpec(
+SPEC = TargetErrorFigure(
     "gap",
     "Gain by error",
     rows="delivery",
     levels={"delivery": ["SoftLabels", "Near", "Far"], "votes": [VOTES]},
-    kind="target_error",
     reference="SoftLabels",
     bins=3,
 )

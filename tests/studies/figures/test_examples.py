@@ -16,13 +16,17 @@ from callbacks.prediction_table import prediction_table
 from metrics import functional
 from studies.analysis.collect import Record
 from studies.analysis.data_of_runs import DataOfRuns
-from studies.figures.examples import Example, find_examples, most_disagreement, same_class, spread
-from studies.figures.examples_figure import LINES, draw_examples, fitted
-from studies.report.section import ABSENT, FigureSpec, Section
-
-SPEC = FigureSpec(
-    "e", kind="examples", rows="delivery", levels={"delivery": ["soft", "hard"]}, number=2
+from studies.figures.chosen_items import (
+    Example,
+    find_examples,
+    most_disagreement,
+    same_class,
+    spread,
 )
+from studies.figures.kinds.examples import LINES, Examples, draw_examples, fitted
+from studies.report.section import ABSENT, Section
+
+SPEC = Examples("e", rows="delivery", levels={"delivery": ["soft", "hard"]}, number=2)
 SECTION = Section([], [], labels={"soft": "soft labels"})
 
 
@@ -136,7 +140,7 @@ def test_what_there_is_not_is_said(tmp_path):
     wrong = run(tmp_path, "hard", 1, PEOPLE.flip(1) * 0.9 + torch.tensor([0.0, 0.1]))
     right = run(tmp_path, "soft", 1, PEOPLE)
     _, absent = find_examples(
-        FigureSpec(**{**vars(SPEC), "choose": "same_class"}), [right, wrong], ["seed"], Shops()
+        Examples(**{**vars(SPEC), "choose": "same_class"}), [right, wrong], ["seed"], Shops()
     )
     assert absent == [
         "Not drawn: there is no test item for which all models predict the annotators' majority "

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from studies.analysis.collect import Record
-from studies.figures.history_figure import curve_of, draw_history
-from studies.report.section import FigureSpec, Section
+from studies.figures.history_curves import curve_of
+from studies.figures.kinds.history import HistoryFigure, draw_history
+from studies.report.section import Section
 
-SPEC = FigureSpec(
+SPEC = HistoryFigure(
     "h",
     "History",
-    kind="history",
     metric="val/soft_nll",
     lines="delivery",
     levels={"delivery": ["a", "b", "c"]},
@@ -71,9 +71,7 @@ def test_best_epochs_are_marked_on_the_mean_curve(tmp_path):
 
 
 def test_other_columns_have_no_marks_and_their_own_names(tmp_path):
-    spec = FigureSpec(
-        "h", kind="history", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]}
-    )
+    spec = HistoryFigure("h", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]})
     records = [run(tmp_path, "a", seed, [0.1, 0.01, 0.001], "val/js_hlv") for seed in (0, 1)]
     figure, message = draw_history(spec, records, SECTION)
     assert figure is not None
@@ -113,9 +111,7 @@ def test_spread_is_the_sample_sd():
 
 
 def test_on_a_logarithmic_axis_bands_are_the_range_of_seeds_and_nothing_is_cut_off(tmp_path):
-    spec = FigureSpec(
-        "h", kind="history", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]}
-    )
+    spec = HistoryFigure("h", metric="val/js_hlv", lines="delivery", levels={"delivery": ["a"]})
     records = [
         run(tmp_path, "a", seed, [5.0, first, *[0.001] * 20], "val/js_hlv")
         for seed, first in enumerate((1e-4, 1e-4, 1e-1))

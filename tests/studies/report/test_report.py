@@ -605,7 +605,7 @@ def test_common_options_are_those_of_every_run(tmp_path):
         (
             {"figures": [{**FIGURES[0], "kind": "pie"}]},
             "report.figures[0].kind",
-            "points, lines, curves",
+            "curves, data_map, entropy_histogram",
         ),
         (
             {"figures": [{**FIGURES[0], "x": "data.votes_per_item"}]},

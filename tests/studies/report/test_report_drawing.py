@@ -11,9 +11,9 @@ import pytest
 import torch
 import yaml
 
-import studies.figures.figures
 from callbacks.prediction_table import prediction_table
 from core.errors import InputError
+from studies.figures.kinds.history import HistoryFigure
 from studies.plan.study import Study
 from studies.report.report import Report, build_report, write_files
 from tests.finished import FINISHED
@@ -119,7 +119,7 @@ def test_a_figure_that_fails_says_so_in_its_place_and_costs_nothing_else(
     def no_ink(*args):
         raise RuntimeError("there was\n<no> ink")
 
-    monkeypatch.setattr(studies.figures.figures, "draw_history", no_ink)
+    monkeypatch.setattr(HistoryFigure, "draw", no_ink)
     report = built(folder)
     page = write_files(report, tmp_path).read_text()
     assert report.figures[3].caption[-1] == "Not drawn: there was <no> ink (RuntimeError)."

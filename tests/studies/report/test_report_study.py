@@ -25,12 +25,12 @@ from studies.analysis.comparison import kept_comparisons
 from studies.analysis.comparison.comparison import Comparison, PairLine, PairValue
 from studies.analysis.comparison.kept_comparisons import comparison_of, read_kept
 from studies.analysis.comparison.loss_barrier import LossLine
+from studies.figures.kinds.history import HistoryFigure
 from studies.launch.pack_job import run_pack
 from studies.plan.study import Study
 from studies.report.copy import MARK, write_copy
 from studies.report.owned_files import LIST
 from studies.report.report import Report, build_report, write_files
-from studies.report.section import KINDS
 
 ROOT = Path(__file__).parents[3]
 DELIVERIES = ["SoftLabels", "StochasticLabelSampling", "Multipass"]
@@ -455,7 +455,7 @@ def test_a_copy_replaces_an_earlier_one_and_nothing_else(tiny, tmp_path):
 def test_figures_that_show_items_are_left_out_of_the_copy(
     tiny, tmp_path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setitem(KINDS, "history", replace(KINDS["history"], shows_items=True))
+    monkeypatch.setattr(HistoryFigure, "shows_items", True)
     write_copy(replace(tiny[2], figures=tiny[2].figures[1:3]), tmp_path)
     assert [path.name for path in (tmp_path / "figures").iterdir()] == ["brier.png"]
     assert "it shows items of the dataset" in (tmp_path / "README.md").read_text()

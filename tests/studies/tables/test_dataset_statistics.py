@@ -15,9 +15,9 @@ from datamodules.vote_datamodule import Corpus, VoteDataModule
 from datamodules.votes.table import VoteTable
 from studies.analysis.collect import Record
 from studies.analysis.data_of_runs import DataOfRuns
-from studies.figures.entropy_histogram import draw_entropy_histogram
+from studies.figures.kinds.entropy_histogram import EntropyHistogram, draw_entropy_histogram
 from studies.plan.published_numbers import published
-from studies.report.section import DatasetsSpec, FigureSpec, Section
+from studies.report.section import DatasetsSpec, Section
 from studies.tables.dataset_statistics import dataset_listing
 from studies.tables.listing import listing_csv, listing_markdown
 from studies.tables.table_formats import NOTHING
@@ -31,7 +31,7 @@ SPEC = DatasetsSpec(
     published_entry=published("tables")["epistemic.table1"],
     levels=LEVELS,
 )
-HISTOGRAM = FigureSpec("h", kind="entropy_histogram", panels="dataset", bins=10, levels=LEVELS)
+HISTOGRAM = EntropyHistogram("h", panels="dataset", bins=10, levels=LEVELS)
 SECTION = Section([], [], labels={"CIFAR10HHard": "CIFAR-10H-Hard"})
 
 

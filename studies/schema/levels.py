@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from studies.plan.section_checks import Checks
+from studies.schema.checks import Checks
 
 Levels = dict[str, list[Any]]  # by factor
 

@@ -2,6 +2,9 @@
 distributions.
 """
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -10,12 +13,41 @@ from callbacks.uncertainty_figures import GREY
 from core.errors import InputError
 from studies.analysis.collect import Record
 from studies.analysis.data_of_runs import DataOfRuns
+from studies.figures.figure_spec import Around, DrawnFigure, FigureSpec
 from studies.figures.figure_style import COLORS, panels
-from studies.report.section import FigureSpec, Section
+from studies.report.listing_specs import one_dataset_each
+from studies.report.section import Section
+from studies.schema.grid_options import Factor
+from studies.schema.options import Number, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntropyHistogram(FigureSpec):
+    """How much annotators disagree: the entropy of items' votes, one panel per dataset; from the
+    data.
+    """
+
+    example: ClassVar[str] = """\
+name: disagreement
+kind: entropy_histogram
+panels: dataset
+bins: 20
+"""
+
+    panels: str = option(Factor(), "each of its levels is one dataset")
+    bins: int = option(Number(1, whole=True), "of equal width", default=20)
+
+    def check(self, key: str, reading: object) -> None:
+        """Of votes, which do not depend on how they are delivered."""
+        one_dataset_each(self, self.panels, f"{key}.panels", reading)
+
+    def draw(self, found: list[Record], around: Around) -> DrawnFigure:
+        """One panel per dataset."""
+        return draw_entropy_histogram(self, found, around.section, around.data)
 
 
 def draw_entropy_histogram(
-    spec: FigureSpec, records: list[Record], section: Section, data: DataOfRuns
+    spec: EntropyHistogram, records: list[Record], section: Section, data: DataOfRuns
 ) -> tuple[Figure | None, list[str]]:
     """One panel per dataset, of all its items: the share of items in each bin of entropy over the
     entropy of an even spread.

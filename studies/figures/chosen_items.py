@@ -2,17 +2,18 @@
 
 Which items is decided by a rule, so that nobody picks those that suit.
 
-    disagreement    those on which annotators disagree most (largest entropy)
-    same_class      the same among the items for which every model shown predicts the annotators' majority class: only their doubts differ
-    spread          from the largest agreement to the largest disagreement, in equal steps of rank
+- disagreement: those on which annotators disagree most (largest entropy)
+- same_class: the same among the items for which every model shown predicts the annotators' majority
+  class: only their doubts differ
+- spread: from the largest agreement to the largest disagreement, in equal steps of rank
 
 Ties go to the item that comes first in the data. Models are those of the first seed that has
 predictions of all of them.
-"""  # noqa: E501
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,7 +24,10 @@ from core.errors import InputError
 from metrics import functional
 from studies.analysis.collect import Record
 from studies.analysis.data_of_runs import DataOfRuns, check_of_data
-from studies.report.section import ABSENT, FigureSpec
+from studies.schema.options import ABSENT
+
+if TYPE_CHECKING:
+    from studies.figures.kinds.examples import Examples
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Example:
 
 
 def find_examples(
-    spec: FigureSpec, records: list[Record], paired: list[str], data: DataOfRuns
+    spec: "Examples", records: list[Record], paired: list[str], data: DataOfRuns
 ) -> tuple[list[Example], list[str]]:
     """The examples of every panel, and which panels have none, and why."""
     examples, absent = [], []
@@ -61,7 +65,7 @@ def find_examples(
 
 
 def _of_panel(
-    spec: FigureSpec, records: list[Record], panel: Any, paired: list[str], data: DataOfRuns
+    spec: "Examples", records: list[Record], panel: Any, paired: list[str], data: DataOfRuns
 ) -> list[Example]:
     runs = _first_seed(spec, records, paired)
     index, annotators, models = _test_predictions(runs)
@@ -87,7 +91,7 @@ def _of_panel(
     ]
 
 
-def _first_seed(spec: FigureSpec, records: list[Record], paired: list[str]) -> dict[Any, Record]:
+def _first_seed(spec: "Examples", records: list[Record], paired: list[str]) -> dict[Any, Record]:
     """The runs of the first unit for which every level has predictions."""
     levels = spec.levels[spec.rows]
     units: dict[tuple, dict[Any, Record]] = {}
@@ -127,7 +131,8 @@ def _test_predictions(runs: dict[Any, Record]) -> tuple[np.ndarray, Tensor, dict
 
 
 def most_disagreement(annotators: Tensor, models: Tensor, number: int) -> Tensor:
-    """
+    """Where annotators' entropy is largest.
+
     >>> most_disagreement(torch.tensor([[0.9, 0.1], [0.5, 0.5], [0.5, 0.5]]), torch.empty(0),
     ...     2).tolist()
     [1, 2]
@@ -136,7 +141,8 @@ def most_disagreement(annotators: Tensor, models: Tensor, number: int) -> Tensor
 
 
 def same_class(annotators: Tensor, models: Tensor, number: int) -> Tensor:
-    """
+    """The same where all models predict the majority class.
+
     >>> people = torch.tensor([[0.9, 0.1], [0.4, 0.6], [0.5, 0.5]])
     >>> # the model disagrees on the last
     >>> same_class(people, torch.tensor([[[0.9, 0.1], [0.3, 0.7], [0.2, 0.8]]]), 2).tolist()
@@ -147,7 +153,8 @@ def same_class(annotators: Tensor, models: Tensor, number: int) -> Tensor:
 
 
 def spread(annotators: Tensor, models: Tensor, number: int) -> Tensor:
-    """
+    """From agreement to disagreement.
+
     >>> spread(torch.tensor([[0.5, 0.5], [1.0, 0.0], [0.9, 0.1]]), torch.empty(0), 2).tolist()
     [1, 0]
     """

@@ -2,7 +2,8 @@
 axes and with the same colours.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
@@ -10,12 +11,57 @@ from matplotlib.figure import Figure
 
 from callbacks.cartography.figure import COLORS, STRATA, draw_stratum
 from callbacks.figures.figure_text import as_typed
-from studies.figures.data_maps import RunsMap
+from studies.analysis.collect import Record
+from studies.figures.data_maps import Maps, RunsMap, data_maps, maps_caption, maps_listing
+from studies.figures.figure_spec import Around, DrawnFigure, FigureSpec
 from studies.figures.figure_style import FULL_WIDTH
-from studies.report.section import ABSENT, Section
+from studies.report.section import Section
+from studies.schema.grid_options import Factor
+from studies.schema.options import ABSENT, Number, option
+from studies.tables.listing import Listing
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataMapFigure(FigureSpec):
+    """Where each training item lies by what the models of all seeds said of it in their epochs, by
+    stratum; from the callback DataCartography.
+    """
+
+    example: ClassVar[str] = """\
+name: maps
+kind: data_map
+panels: data.delivery
+where: {data.votes_per_item: 5}
+last: 5
+"""
+    tables: ClassVar[tuple[str, ...]] = ("maps",)
+    needs_callback: ClassVar[str] = "DataCartography"
+
+    panels: str = option(Factor(), "one map for each of its levels")
+    last: int | None = option(
+        Number(1, whole=True), "epochs, from the end; all by default", default=None
+    )
+
+    def compute(self, records: list[Record], around: Around) -> Maps:
+        """The map of every level."""
+        return Maps(records, *data_maps(self, records, around.data))
+
+    def draw(self, found: Maps, around: Around) -> DrawnFigure:
+        """One column per level, one row per stratum."""
+        if not found.maps:
+            return None, found.absent
+        messages = [*maps_caption(self, found.maps), *found.absent]
+        return draw_data_maps(found.maps, around.section), messages
+
+    def listings(self, found: Maps, caption: list[str], around: Around) -> list[Listing]:
+        """Coordinates and correlations."""
+        if not found.maps:
+            return []
+        return [maps_listing(self, found.maps, found.records, around.section)]
 
 
 def draw_data_maps(maps: dict[Any, RunsMap], section: Section) -> Figure:
+    """All maps on the same axes."""
     figure = Figure(figsize=(FULL_WIDTH, 5.9), layout="constrained")
     ratios = [ratio for _ in maps for ratio in (5, 1)]
     grid = figure.add_gridspec(4, 2 * len(maps), width_ratios=ratios, height_ratios=(1, 5, 1, 5))

@@ -2,16 +2,22 @@
 sparse and full target.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from callbacks.figures.figure_text import as_typed
 from callbacks.uncertainty_figures import GREY
-from studies.analysis.target_error import TargetError
+from studies.analysis.collect import Record
+from studies.analysis.target_error import TargetError, target_errors
+from studies.figures.figure_spec import Around, DrawnFigure, FigureSpec
 from studies.figures.figure_style import line_style, panels, shared_legend
-from studies.report.section import ABSENT, FigureSpec, Section
+from studies.report.listing_specs import QUANTILE
+from studies.report.section import Section
+from studies.schema.grid_options import Factor, Level
+from studies.schema.options import ABSENT, Choice, Number, option
 from studies.tables.listing import Listing
 from studies.tables.measures import factor_name
 
@@ -21,7 +27,70 @@ DISTANCES = {
 }
 
 
-def draw_target_error(spec: FigureSpec, result: TargetError, section: Section) -> Figure:
+@dataclass(frozen=True, kw_only=True)
+class TargetErrorFigure(FigureSpec):
+    """Gain of each delivery over a reference by the error of its sparse targets, on training items;
+    from predictions.parquet of runs with data.votes_per_item.
+    """
+
+    example: ClassVar[str] = """\
+name: sparse
+kind: target_error
+rows: data.delivery
+reference: SoftLabels
+panels: data.votes_per_item
+distance: js
+items: high
+quantile: 0.9
+bins: 6
+"""
+    tables: ClassVar[tuple[str, ...]] = ("spearman", "bins")
+    needs_predictions: ClassVar[bool] = True
+    for_claims: ClassVar[bool] = True
+
+    rows: str = option(Factor(), "the deliveries")
+    reference: Any = option(Level(), "what gains are over")
+    panels: str = option(
+        Factor(), "one panel for each of its levels; without it, `where` must fix it", default=""
+    )
+    distance: str = option(Choice("js", "l1"), "between sparse and full target", default="js")
+    items: str = option(Choice("all", "high"), "`high`: of high disagreement", default="all")
+    # the paper states neither of them
+    quantile: float = option(Number(0, 1), QUANTILE, default=0.9)
+    bins: int = option(
+        Number(1, whole=True), "of equal mass, after one for targets without error", default=6
+    )
+
+    def check(self, key: str, reading: Any) -> None:
+        """Only a target made from few votes has an error."""
+        super().check(key, reading)
+        for run in reading.runs:
+            levels = run.factors.get(self.grid)
+            shown = levels and all(levels[name] in chosen for name, chosen in self.where.items())
+            if shown and run.config["data"]["init_args"].get("votes_per_item") is None:
+                reading.checks.wrong(
+                    key,
+                    f"shows {run.name}, which trains on all votes, so that its targets have no "
+                    "error; see where",
+                )
+
+    def compute(self, records: list[Record], around: Around) -> TargetError:
+        """The gains, item by item."""
+        return target_errors(self, records, around.paired)
+
+    def draw(self, found: TargetError, around: Around) -> DrawnFigure:
+        """One panel per number of votes."""
+        if found.note:
+            return None, [f"Not drawn: {found.note}."]
+        figure = draw_target_error(self, found, around.section)
+        return figure, target_error_caption(self, found, around.section)
+
+    def listings(self, found: TargetError, caption: list[str], around: Around) -> list[Listing]:
+        """Correlations and points."""
+        return [] if found.note else target_error_listings(self, found, around.section, caption)
+
+
+def draw_target_error(spec: TargetErrorFigure, result: TargetError, section: Section) -> Figure:
     """One panel per number of votes, one line per delivery; a bin stands at the mean distance of
     its items.
     """
@@ -59,7 +128,9 @@ def draw_target_error(spec: FigureSpec, result: TargetError, section: Section) -
     return figure
 
 
-def target_error_caption(spec: FigureSpec, result: TargetError, section: Section) -> list[str]:
+def target_error_caption(
+    spec: TargetErrorFigure, result: TargetError, section: Section
+) -> list[str]:
     """What is drawn, on which items, and the correlations by delivery."""
     fewest, most = min(result.items), max(result.items)
     number = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
@@ -106,7 +177,7 @@ def target_error_caption(spec: FigureSpec, result: TargetError, section: Section
 
 
 def target_error_listings(
-    spec: FigureSpec, result: TargetError, section: Section, notices: list[str]
+    spec: TargetErrorFigure, result: TargetError, section: Section, notices: list[str]
 ) -> list[Listing]:
     """The correlations, delivery by delivery, and the points of the figure."""
     panel_name = factor_name(spec.panels) if spec.panels else ""
@@ -157,7 +228,7 @@ def target_error_listings(
     ]
 
 
-def _place(spec: FigureSpec, method: Any, panel: Any, section: Section) -> dict[str, Any]:
+def _place(spec: TargetErrorFigure, method: Any, panel: Any, section: Section) -> dict[str, Any]:
     return {"delivery": section.label(method)} | (
         {"panel": section.label(panel)} if spec.panels else {}
     )

@@ -1,10 +1,9 @@
 """How training went, epoch by epoch: the mean over seeds of a column of `history.json`."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,21 +12,66 @@ from matplotlib.ticker import MaxNLocator
 
 from callbacks.figures.figure_text import TITLE, as_typed
 from callbacks.history import Epochs, read_history
-from callbacks.training_dynamics import SCORE, STRATA, dynamics_summary
+from callbacks.training_dynamics import SCORE
 from studies.analysis.collect import Record
-from studies.analysis.statistics import LARGEST
+from studies.figures.figure_spec import Around, DrawnFigure, FigureSpec
 from studies.figures.figure_style import line_style, panels, shared_legend, wrapped
-from studies.report.section import ABSENT, FigureSpec, Section
+from studies.figures.history_curves import (
+    MARKS,
+    Curve,
+    column_name,
+    curve_of,
+    first_epochs_cut,
+    is_logarithmic,
+    mean_marks,
+)
+from studies.report.section import Section
+from studies.schema.grid_options import Factor
+from studies.schema.options import ABSENT, Kind, option
 from studies.tables.captions import seeds_of
-from studies.tables.measures import measure
 
-# epochs, mean over seeds, and the band about it
-Curve = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-MARKS = {"best_epoch": "*", "epoch_within_5pct": "o"}
 BANDS = {
     False: "± 1 SD over seeds",
     True: "on logarithmic axes from the least seed to the greatest",
 }
+
+
+class HistoryColumns(Kind):
+    """Columns of history.json."""
+
+    words = "a column of history.json, such as `val/soft_nll`, or a list of columns"
+
+    def read(self, value: Any, key: str, reading: Any) -> Any:
+        """As it is."""
+        columns = value if isinstance(value, list) else [value]
+        if not value or not all(isinstance(column, str) for column in columns):
+            reading.checks.wrong(key, f"is {value}; it must be {self.words.replace('`', '')}")
+        for column in columns:
+            reading.check_column(column, key)
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryFigure(FigureSpec):
+    """Columns of history.json by epoch: the mean over seeds. Several columns are one row of panels
+    each where there is a factor for the panels, and one panel each where there is none.
+    """
+
+    example: ClassVar[str] = """\
+name: training
+kind: history
+metric: [val/soft_nll, val/loss]
+lines: data.delivery
+panels: data.votes_per_item
+"""
+
+    metric: Any = option(HistoryColumns(), "what is drawn")
+    lines: str = option(Factor(), "one line for each of its levels")
+    panels: str = option(Factor(), "one panel for each of its levels", default="")
+
+    def draw(self, found: list[Record], around: Around) -> DrawnFigure:
+        """One line per level."""
+        return draw_history(self, found, around.section)
 
 
 @dataclass(frozen=True)
@@ -40,16 +84,18 @@ class Panel:
 
     @property
     def logarithmic(self) -> bool:
+        """Whether its axis is."""
         return is_logarithmic(self.metric)
 
     @cached_property
     def curves(self) -> dict[Any, Curve]:
+        """By line; those without an epoch are absent."""
         result = {line: curve_of(epochs, self.metric) for line, epochs in self.histories.items()}
         return {line: curve for line, curve in result.items() if len(curve[0])}
 
 
 def draw_history(
-    spec: FigureSpec, records: list[Record], section: Section
+    spec: HistoryFigure, records: list[Record], section: Section
 ) -> tuple[Figure | None, list[str]]:
     """One line per level with a band about it, and what is said about both.
 
@@ -107,7 +153,7 @@ def draw_history(
 
 
 def _draw_panel(
-    axes: Axes, panel: Panel, spec: FigureSpec, section: Section
+    axes: Axes, panel: Panel, spec: HistoryFigure, section: Section
 ) -> tuple[list[str], list[str]]:
     """The lines and marks of one panel; what is to be said about this panel alone, and where the
     marks are.
@@ -166,98 +212,7 @@ def _about_lines(histories: list[list[Epochs]], metrics: Sequence[str]) -> list[
     return messages
 
 
-def first_epochs_cut(axes: Axes, curves: dict[Any, Curve]) -> float:
-    """Let the axis end where the first tenth of epochs does, if these are so high that all others
-    would look alike; returns how high they are, or 0.
-    """
-    if not curves:
-        return 0.0
-    tops = [
-        (np.max(mean), np.max(high[epoch >= 0.1 * epoch[-1]]))
-        for epoch, mean, _, high in curves.values()
-    ]
-    highest, later = (float(np.max(values)) for values in zip(*tops, strict=True))
-    if later <= 0 or highest < 1.3 * later:
-        return 0.0
-    low, _ = axes.get_ylim()
-    axes.set_ylim(low, later + 0.05 * (later - low))
-    return highest
-
-
-def is_logarithmic(column: str) -> bool:
-    """Whether a column is drawn on a logarithmic axis, where a mean less one SD may have no
-    place.
-    """
-    return column.removeprefix("val/") in STRATA
-
-
-def curve_of(histories: list[Epochs], column: str) -> Curve:
-    """The epochs in which some run has a finite value (and one that can be squared), the mean over
-    the runs that have one, and a band: one SD to either side (0 where it is one run), or on a
-    logarithmic axis from the least run to the greatest.
-
-    >>> runs = [[{"epoch": 0, "lr": 1.0}, {"epoch": 1, "lr": 4.0}], [{"epoch": 0, "lr": 3.0}]]
-    >>> [values.round(3).tolist() for values in curve_of(runs, "lr")]
-    [[0, 1], [2.0, 4.0], [0.586, 4.0], [3.414, 4.0]]
-    """
-    result = [
-        {int(row["epoch"]): row[column] for row in rows if abs(row.get(column, math.nan)) < LARGEST}
-        for rows in histories
-    ]
-    epochs = np.array(sorted({epoch for run in result for epoch in run}), dtype=int)
-    table = np.array(
-        [[run.get(int(epoch), math.nan) for epoch in epochs] for run in result]
-    ).reshape(len(result), len(epochs))
-    number = np.isfinite(table).sum(0)
-    mean = np.nansum(table, axis=0) / np.maximum(number, 1)
-    if is_logarithmic(column) and len(epochs):
-        return epochs, mean, np.nanmin(table, axis=0), np.nanmax(table, axis=0)
-    sd = np.sqrt(np.nansum(np.square(table - mean), axis=0) / np.maximum(number - 1, 1))
-    return epochs, mean, mean - sd, mean + sd
-
-
-def mean_marks(histories: list[Epochs]) -> dict[str, float]:
-    """When soft NLL was best, and first within 5 % of it: the mean over the runs of each one's own
-    epoch.
-    """
-    summaries = [summary for rows in histories if (summary := dynamics_summary(rows))]
-    return {name: float(np.mean([summary[name] for summary in summaries])) for name in MARKS}
-
-
-def column_name(column: str) -> str:
-    """
-    >>> column_name("val/soft_nll"), column_name("train/loss"), column_name("val/js_hlv")
-    ('Validation soft NLL (nats)', 'Training loss', 'JS divergence from the epoch before, not
-    unanimous (HLV) (nats)')
-    """
-    split, _, name = column.rpartition("/")
-    if name in STRATA:
-        return f"JS divergence from the epoch before, {STRATA[name][0]} (nats)"
-    if column in (
-        named := {
-            "train/loss": "Training loss",
-            "val/loss": "Validation loss (nats)",
-            "lr": "Learning rate",
-        }
-    ):
-        return named[column]
-    result = measure(name)
-    # an abbreviation stays as it is
-    title = result.name if result.name[1:2].isupper() else result.name[:1].lower() + result.name[1:]
-    # the first is no loss of training
-    splits = {
-        "train": "Training items: ",
-        "val": "Validation ",
-        "test": "Test ",
-    }
-    return (
-        f"{splits[split]}{title}{f' ({result.unit})' if result.unit else ''}"
-        if split in splits
-        else column
-    )
-
-
-def _histories(spec: FigureSpec, records: list[Record], panel: Any) -> dict[Any, list[Epochs]]:
+def _histories(spec: HistoryFigure, records: list[Record], panel: Any) -> dict[Any, list[Epochs]]:
     result: dict[Any, list[Epochs]] = {line: [] for line in spec.levels[spec.lines]}
     for record in records:
         if panel is ABSENT or record.factors[spec.panels] == panel:

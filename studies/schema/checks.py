@@ -2,7 +2,9 @@
 would be right.
 """
 
+import difflib
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,22 +15,25 @@ from core.file_names import length_error
 class Checks:
     """Of one file.
 
-    >>> Checks(Path("study.yaml")).one_of("pie", ["points", "lines"], "report.figures[0].kind")
+    >>> Checks(Path("study.yaml")).one_of("point", ["points", "lines"], "report.figures[0].kind")
     Traceback (most recent call last):
-    core.errors.InputError: study.yaml: report.figures[0].kind is pie; it must be one of points,
-    lines.
+    core.errors.InputError: study.yaml: report.figures[0].kind is point; it must be one of points,
+    lines (did you mean points?).
     """
 
     def __init__(self, path: Path):
         self.path = path
 
     def mapping(self, value: Any, key: str, allowed: set[str]) -> dict[str, Any]:
+        """Entries by names, all of which are allowed ones."""
         if not isinstance(value, dict):
             self.wrong(key, f"must have entries, of {', '.join(sorted(allowed))}")
         for name in value:
             if str(name) not in allowed:
                 self.wrong(
-                    f"{key}.{name}", f"is not an option; allowed are {', '.join(sorted(allowed))}"
+                    f"{key}.{name}",
+                    f"is not an option; allowed are {', '.join(sorted(allowed))}"
+                    f"{hint(name, allowed)}",
                 )
         return value
 
@@ -39,19 +44,25 @@ class Checks:
         return [(f"{key}[{place}]", entry) for place, entry in enumerate(value or [])]
 
     def present(self, entry: dict[str, Any], needed: set[str] | frozenset[str], key: str) -> None:
+        """Every name that is needed."""
         absent = sorted(needed - entry.keys())
         if absent:
             self.wrong(f"{key}.{absent[0]}", "is missing")
 
     def one_of(self, value: Any, allowed: Any, key: str, kind: str = "") -> None:
+        """One of the values that are allowed, which are of a kind."""
         if isinstance(value, list | dict) or value not in allowed:
             choices = ", ".join(
                 str(choice) for choice in (sorted(allowed) if isinstance(allowed, set) else allowed)
             )
-            self.wrong(key, f"is {value}; it must be {kind + ': ' if kind else 'one of '}{choices}")
+            self.wrong(
+                key,
+                f"is {value}; it must be {kind + ': ' if kind else 'one of '}{choices}"
+                f"{hint(value, allowed)}",
+            )
 
     def number(self, value: Any, key: str, least: float, most: float, whole: bool = False) -> None:
-        """`most` itself is not allowed."""
+        """A number between both; `most` itself is not allowed."""
         fits = (
             isinstance(value, int if whole else int | float)
             and not isinstance(value, bool)
@@ -67,6 +78,7 @@ class Checks:
             )
 
     def unique(self, names: list[str], key: str) -> None:
+        """No name twice."""
         if len(set(names)) < len(names):
             self.wrong(
                 key,
@@ -74,8 +86,20 @@ class Checks:
             )
 
     def file_name(self, name: Any, key: str) -> None:
+        """A name that a file system takes."""
         if error := length_error(name):
             self.wrong(key, error)
 
     def wrong(self, key: str, what: str) -> NoReturn:
+        """Refuse the value of a key."""
         raise InputError(f"{self.path}: {key} {what}.")
+
+
+def hint(value: Any, allowed: Iterable[Any]) -> str:
+    """The allowed name that was probably meant, if any is near.
+
+    >>> hint("colums", ["rows", "columns"]), hint("colour", ["rows", "columns"])
+    (' (did you mean columns?)', '')
+    """
+    near = difflib.get_close_matches(str(value)[:100], map(str, allowed), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""

@@ -3,6 +3,8 @@ each model over the same classes.
 """
 
 import textwrap
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,9 +13,13 @@ from torch import Tensor
 
 from callbacks.figures.figure_text import as_typed, printable
 from callbacks.uncertainty_figures import GREY
-from studies.figures.examples import Example
+from studies.analysis.collect import Record
+from studies.figures.chosen_items import RULES, Example, find_examples
+from studies.figures.figure_spec import Around, DrawnFigure, FigureSpec
 from studies.figures.figure_style import COLORS, FULL_WIDTH
-from studies.report.section import ABSENT, FigureSpec, Section
+from studies.report.section import Section
+from studies.schema.grid_options import Factor
+from studies.schema.options import ABSENT, Choice, Number, option
 
 # inches: height of a class, of what is around the bars, and of the lowest row
 BAR, MARGIN, LEAST = (
@@ -32,8 +38,44 @@ RULES_IN_WORDS = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Examples(FigureSpec):
+    """Items beside annotators' distribution and each model's, chosen by rule; from
+    predictions.parquet of one seed, and the data. Never in a copy of the report.
+    """
+
+    example: ClassVar[str] = """\
+name: items
+kind: examples
+rows: data.delivery
+where: {data.votes_per_item: 5}
+choose: disagreement
+number: 3
+"""
+    needs_predictions: ClassVar[bool] = True
+    shows_items: ClassVar[bool] = True
+
+    rows: str = option(Factor(), "the models")
+    panels: str = option(Factor(), "items of each of its levels (datasets)", default="")
+    choose: str = option(
+        Choice(*RULES),
+        "where annotators disagree most; the same where all models predict their majority class; "
+        "or from agreement to disagreement",
+        default="disagreement",
+    )
+    number: int = option(Number(1, whole=True), "of items in each panel", default=3)
+
+    def draw(self, found: list[Record], around: Around) -> DrawnFigure:
+        """One row per item."""
+        examples, absent = find_examples(self, found, around.paired, around.data)
+        if not examples:
+            return None, absent
+        figure, messages = draw_examples(self, examples, around.section)
+        return figure, messages + absent
+
+
 def draw_examples(
-    spec: FigureSpec, examples: list[Example], section: Section
+    spec: Examples, examples: list[Example], section: Section
 ) -> tuple[Figure, list[str]]:
     """One row per example; panels (datasets) follow one another."""
     heights = [row_height(example) for example in examples]

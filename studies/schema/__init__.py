@@ -1,0 +1,3 @@
+"""One description of what a study's YAML may say: the reader, its checks and the reference page all
+come from it.
+"""
