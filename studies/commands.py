@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 from collections import Counter
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -50,7 +49,9 @@ def study_command(arguments: list[str]) -> None:
     elif options.command == "run":
         run(study, runs, processes, options, console)
     elif options.command == "evaluate":
-        evaluate(study, runs, console)
+        from studies.evaluate_command import evaluate_command
+
+        evaluate_command(study, runs, partial(_say, console))
     else:
         from studies.report.command import report_command
 
@@ -66,8 +67,7 @@ def run(
     Given again, it goes on from wherever it was.
     """
     cells = study.runs()
-    check_results(cells, study.path)
-    check_probes(cells, study.path)
+    _check(study, cells, runs)
     check_data((run.config, run.folder(runs)) for run in cells if read_results(run.folder(runs)))
     try:
         cells, failures, waiting = _run_stages(study, cells, runs, processes, options, console)
@@ -104,16 +104,14 @@ def run(
         sys.exit(DIVERGED)
 
 
-def evaluate(study: Study, runs: Path, console: Console) -> None:
-    """Add to finished runs the scores and probes that came later; see `studies.evaluate`."""
-    from studies.evaluate import evaluate_study
+def _check(study: Study, cells: list[Run], runs: Path) -> None:
+    """Whatever can be found out about a study before anything trains."""
+    check_results(cells, study.path)
+    check_probes(cells, study.path)
+    if study.report:
+        from studies.report.planned_runs import check_planned_report
 
-    day = datetime.now(UTC).date().isoformat()
-    failures = evaluate_study(study, runs, day, partial(_say, console))
-    for name, why in failures.items():
-        _say(console, f"failed: {name}: {why}", "red")
-    if failures:
-        sys.exit(1)
+        check_planned_report(study, cells, runs)
 
 
 def _run_stages(
@@ -182,8 +180,7 @@ def plan(study: Study, runs: Path, processes: int, console: Console) -> None:
     as much as is known.
     """
     cells = study.runs()
-    check_results(cells, study.path)
-    check_probes(cells, study.path)
+    _check(study, cells, runs)
     _plan_jobs(
         study.name, study.predict, _cut(study, cells, runs, processes), runs, processes, console
     )

@@ -17,7 +17,7 @@ class GridReading(Reading):
     """The grids that an entry can speak of."""
 
     grids: list[str] = field(default_factory=list)
-    levels_of: Callable[[str], Levels] = dict
+    levels_of: Callable[[str], Levels] = lambda grid: {}
     paired: list[str] = field(default_factory=list)  # factors that means are taken over
 
     def check_metric(self, metric: Any, key: str) -> None:
