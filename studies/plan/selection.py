@@ -1,28 +1,20 @@
 """The `selections` of a study's YAML: what is chosen from a grid by validation loss, and with what
 it is run again.
 
-    selections:
-      best:                                  # a further grid of the study, for tables, figures and claims as any other
-        from: search                         # * a grid
-        for_each: [dataset, data.delivery]   # * factors of it: one winner for each combination of their levels
-        then: {seed_everything: [0, 1, 2]}   # * factors, as in a grid, that the winners are run with; they replace those of the same name
-        where: {dataset: ChaosNLI}           # a level, or a list of levels, of factors: only these cells can win
-        by: val_loss                         # the metric whose least value wins, of those that know nothing of the test set
-        published: epistemic.table2          # the paper's choices: facts of studies/published called epistemic.table2_LEVEL_LEVEL, as in for_each
-
 The factors of the new grid are those of `for_each` and `then`; what was chosen is listed in the
 report as NAME-options.
-"""  # noqa: E501
+"""
 
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from studies.plan.published_numbers import published
 from studies.plan.study_checks import check_factors, check_number, runs_of
-from studies.schema.checks import Checks
-from studies.schema.levels import Levels, chosen_levels
+from studies.schema.grid_options import Grid, GridReading, Where
+from studies.schema.levels import Levels, all_levels, labelled_levels
+from studies.schema.options import Choice, Kind, option, read_entry
 
 # metrics of results.json that know nothing of the test set
 BY = (
@@ -30,32 +22,106 @@ BY = (
     "best_val_soft_nll",
     "final_val_soft_nll",
 )
-NEEDED = {"from", "for_each", "then"}
 
 
-@dataclass(frozen=True)
+class ForEach(Kind):
+    """Factors of the grid that is chosen from."""
+
+    words = "a list of factors of it"
+
+    def read(self, value: Any, key: str, reading: GridReading) -> list[str]:
+        """As they are."""
+        grid = reading.values["grid"]
+        if not isinstance(value, list):
+            reading.checks.wrong(key, "must be a list of factors")
+        for factor in value:
+            reading.checks.one_of(
+                factor, reading.values["levels"], key, f"a factor of the grid {grid}"
+            )
+        return value
+
+
+class Then(Kind):
+    """Factors as in a grid."""
+
+    words = "factors with levels, as in a grid"
+
+    def read(self, value: Any, key: str, reading: GridReading) -> dict[str, Any]:
+        """As they are."""
+        checks = reading.checks
+        if not isinstance(value, dict) or not value:
+            checks.wrong(key, "must have factors with levels, such as seed_everything: [0, 1, 2]")
+        check_factors(value, key, checks)
+        check_number(runs_of(value), key, checks)
+        for factor in value:
+            if factor in reading.values["for_each"]:
+                checks.wrong(f"{key}.{factor}", "is in for_each, too; a winner has one level of it")
+        return value
+
+
+class PaperChoices(Kind):
+    """Facts of one table of a paper."""
+
+    words = "the beginning of the names of facts in studies/published"
+
+    def read(self, value: Any, key: str, reading: GridReading) -> Any:
+        """As it is."""
+        if value and not any(fact.startswith(f"{value}_") for fact in published("facts")):
+            reading.checks.wrong(
+                key,
+                f"is {value}; there are no facts in studies/published that are called {value}_ "
+                "and the levels",
+            )
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
 class Selection:
-    """One entry of `selections`."""
+    """What is chosen from a grid by validation loss, and run again: a further grid of the study,
+    for tables, figures and claims as any other. Its factors are those of `for_each` and `then`;
+    what was chosen is listed in the report as NAME-options.
+    """
+
+    example: ClassVar[str] = """\
+from: main
+for_each: [data.delivery]
+then: {seed_everything: [0, 1, 2, 3]}
+where: {data.votes_per_item: [5, 10]}
+by: val_loss
+"""
 
     name: str
-    grid: str
-    for_each: list[str]
-    then: dict[str, Any]
-    where: dict[str, list[Any]]
+    grid: str = option(Grid("a grid"), "what is chosen from", name="from")
+    where: dict[str, list[Any]] = option(Where(), "only these cells can win", default={})
+    for_each: list[str] = option(ForEach(), "one winner for each combination of their levels")
+    then: dict[str, Any] = option(
+        Then(), "what winners are run with; they replace factors of the same name"
+    )
+    by: str = option(
+        Choice(*BY),
+        "the metric whose least value wins, of those that know nothing of the test set",
+        default=BY[0],
+    )
+    published: str = option(
+        PaperChoices(),
+        "the paper's choices: facts called `epistemic.table2_LEVEL_LEVEL`, as in for_each",
+        default="",
+    )
     # of the factors of its own grid: those of for_each and of then
     levels: Levels = field(repr=False)
-    by: str = "val_loss"
-    published: str = ""
 
     @property
     def winners(self) -> int:
+        """How many cells win."""
         return math.prod(len(self.levels[factor]) for factor in self.for_each)
 
     @property
     def runs(self) -> int:
+        """How many runs follow."""
         return math.prod(len(levels) for levels in self.levels.values())
 
     def in_words(self) -> str:
+        """For the plan."""
         of_each = f" for each {' and '.join(self.for_each)}" if self.for_each else ""
         winners = f"{self.winners} winner{'s' * (self.winners > 1)}"
         return (
@@ -64,66 +130,34 @@ class Selection:
         )
 
 
-class SelectionReader:
-    """Checks entries against the grids of their study.
+class Selections(Kind):
+    """Selections by their names."""
 
-    `levels` are those of every factor of every grid.
-    """
+    words = "entries, each with a name"
 
-    def __init__(self, checks: Checks, levels: dict[str, Levels], labels: Any):
-        self.checks, self.levels, self.labels = checks, levels, labels
+    def read(self, value: Any, key: str, reading: Any) -> dict[str, Selection]:
+        """Checked against the grids of their study."""
+        checks = reading.checks
+        if not isinstance(value or {}, dict):
+            checks.wrong(key, "must have entries, each with a name")
+        levels = {name: all_levels(grid) for name, grid in reading.values["grids"].items()}
+        result = {}
+        for name, entry in (value or {}).items():
+            own = GridReading(checks, grids=list(levels), levels_of=levels.__getitem__)
+            result[str(name)] = _read_selection(str(name), entry, f"{key}.{name}", own)
+        return result
 
-    def read(self, name: str, entry: Any) -> Selection:
-        checks, key = self.checks, f"selections.{name}"
-        entry = dict(checks.mapping(entry, key, NEEDED | {"where", "by", "published"}))
-        checks.present(entry, NEEDED, key)
-        if not re.fullmatch(r"[\w-]+", name) or name in self.levels:
-            checks.wrong(
-                key,
-                "must be a name of its own, of letters, digits, _ and -: it is a grid like the "
-                "others and names a file",
-            )
-        checks.one_of(entry["from"], list(self.levels), f"{key}.from", "a grid")
-        where, left = chosen_levels(
-            checks, entry.get("where"), self.levels[entry["from"]], f"{key}.where"
+
+def _read_selection(name: str, entry: Any, key: str, reading: GridReading) -> Selection:
+    values = read_entry(Selection, entry, key, reading)
+    if not re.fullmatch(r"[\w-]+", name) or name in reading.grids:
+        reading.checks.wrong(
+            key,
+            "must be a name of its own, of letters, digits, _ and -: it is a grid like the others "
+            "and names a file",
         )
-        if not isinstance(entry["for_each"], list):
-            checks.wrong(f"{key}.for_each", "must be a list of factors")
-        for factor in entry["for_each"]:
-            checks.one_of(factor, left, f"{key}.for_each", f"a factor of the grid {entry['from']}")
-        then = self._then(entry["then"], entry["for_each"], f"{key}.then")
-        checks.one_of(entry.get("by", BY[0]), BY, f"{key}.by")
-        prefix = entry.get("published", "")
-        if prefix and not any(fact.startswith(f"{prefix}_") for fact in published("facts")):
-            checks.wrong(
-                f"{key}.published",
-                f"is {prefix}; there are no facts in studies/published that are called {prefix}_ "
-                "and the levels",
-            )
-        levels = {factor: left[factor] for factor in entry["for_each"]} | {
-            f: self.labels(f, options) for f, options in then.items()
-        }
-        return Selection(
-            name,
-            entry["from"],
-            entry["for_each"],
-            then,
-            where,
-            levels,
-            entry.get("by", BY[0]),
-            prefix,
-        )
-
-    def _then(self, then: Any, for_each: list[str], key: str) -> dict[str, Any]:
-        if not isinstance(then, dict) or not then:
-            self.checks.wrong(
-                key, "must have factors with levels, such as seed_everything: [0, 1, 2]"
-            )
-        check_factors(then, key, self.checks)
-        check_number(runs_of(then), key, self.checks)
-        for factor in then:
-            if factor in for_each:
-                self.checks.wrong(
-                    f"{key}.{factor}", "is in for_each, too; a winner has one level of it"
-                )
-        return then
+    left = values.pop("levels")
+    levels = {factor: left[factor] for factor in values["for_each"]} | {
+        factor: list(labelled_levels(factor, levels)) for factor, levels in values["then"].items()
+    }
+    return Selection(name=name, levels=levels, **values)

@@ -3,26 +3,37 @@
 Equal runs, in one study or two, are one run.
 """
 
-import itertools
-import json
-import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import yaml
-
-from core.errors import InputError, OptionError
-from core.file_names import check_run_name
-from core.plain_yaml import NotPlain, read_plain
-from experiment.configuration import differences, resolve, with_changes
-from experiment.identity import run_folder, run_name
-from studies.plan.places import absence, check_configs, data_places, find_file, with_configs_found
-from studies.plan.selection import Selection, SelectionReader
-from studies.plan.study_checks import KEYS, NEEDED, check_study
-from studies.schema.checks import Checks
-from studies.schema.levels import Levels
+from core.errors import InputError
+from experiment.identity import run_folder
+from studies.plan.cells import Cell, Cells
+from studies.plan.places import check_configs
+from studies.plan.selection import Selection, Selections
+from studies.plan.study_checks import (
+    Grids,
+    ReportEntries,
+    RunOptions,
+    StudyName,
+    check_names_of_files,
+)
+from studies.plan.study_file import read_study_file
+from studies.schema.checks import Checks, hint
+from studies.schema.levels import Levels, all_levels, labelled_levels
+from studies.schema.options import (
+    Flag,
+    Names,
+    Reading,
+    Text,
+    is_needed,
+    option,
+    options_of,
+    read_entry,
+)
 
 
 @dataclass(frozen=True)
@@ -72,54 +83,61 @@ class Study:
     scales has one list of grids, tables and claims. `studies.plan.places` says where paths lead.
     """
 
-    name: str
+    example: ClassVar[str] = """\
+name: sweep
+title: Two deliveries by votes per item
+configs: [configs/digits.yaml]
+options: {trainer.max_epochs: 3}
+predict: true
+grids:
+  main:
+    data.delivery: [SoftLabels, Multipass]
+    data.votes_per_item: [5, 10]
+    dataset: {digits: {data: Digits}}
+    seed_everything: [0, 1, 2]
+paired: [seed_everything]
+"""
+
+    name: str = option(StudyName(), "names its folders")
     path: Path
-    configs: list[str]
-    grids: dict[str, dict[str, Any]]
-    title: str = ""
-    options: dict[str, Any] = field(default_factory=dict)
-    paired: list[str] = field(default_factory=lambda: ["seed_everything"])
-    predict: bool = False  # also keep every run's predictions, item by item
-    report: dict[str, Any] = field(default_factory=dict)
-    # further grids, whose runs depend on results: see `studies.plan.second_stage`
-    selections: dict[str, Selection] = field(default_factory=dict)
-    _resolved: dict[tuple[str, ...], dict[str, Any]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
+    configs: list[str] = option(
+        Names(), "files of options that all runs start from; of equal options the last counts"
     )
-    _placed: dict[str, dict[str, str]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
+    grids: dict[str, dict[str, Any]] = option(Grids(), "its runs: every combination of levels")
+    title: str = option(Text(), "what stands above its report", default="")
+    options: dict[str, Any] = option(RunOptions(), "of all runs, on top of configs", default={})
+    paired: list[str] = option(
+        Names(), "factors that tie runs together, and that means are over", ["seed_everything"]
+    )
+    predict: bool = option(Flag(), "also keep every run's predictions, item by item", False)
+    report: dict[str, Any] = option(ReportEntries(), "what is shown of them; see below", {})
+    # further grids, whose runs depend on results: see `studies.plan.second_stage`
+    selections: dict[str, Selection] = option(
+        Selections(), "further grids, of what is chosen from a grid; see below", {}
     )
 
     @classmethod
     def load(cls, path: str | Path) -> "Study":
+        """Read and check a study's file; what its options mean is found out with its runs."""
         path = Path(path)
-        content = _read(path)
-        if not isinstance(content, dict) or not NEEDED <= content.keys() <= KEYS:
-            optional = ", ".join(sorted(KEYS - NEEDED | {"extends"}))
+        content = read_study_file(path)
+        options = options_of(cls)
+        needed = {name for name, described in options.items() if is_needed(described)}
+        if not isinstance(content, dict) or not needed <= content.keys() <= options.keys():
+            optional = ", ".join(sorted(options.keys() - needed | {"extends"}))
+            odd = [name for name in content if name not in options] if content else []
             raise InputError(
-                f"{path} must have the entries name, configs and grids, and may have {optional}."
+                f"{path} must have the entries name, configs and grids, and may have {optional}"
+                f"{hint(odd[0], options) if odd else ''}."
             )
-        check_study(content, Checks(path))
-        selections, levels = (
-            content.pop("selections", None) or {},
-            {name: _all_levels(grid) for name, grid in content["grids"].items()},
-        )
-        check_configs(content["configs"], path)
-        reader = SelectionReader(
-            Checks(path), levels, lambda factor, options: list(_levels(factor, options))
-        )
-        if not isinstance(selections, dict):
-            reader.checks.wrong("selections", "must have entries, each with a name")
-        return cls(
-            path=path,
-            selections={
-                str(name): reader.read(str(name), entry) for name, entry in selections.items()
-            },
-            **content,
-        )
+        check_names_of_files(content, Checks(path))
+        values = read_entry(cls, content, "", Reading(Checks(path)))
+        check_configs(values["configs"], path)
+        return cls(path=path, **values)
 
     @property
     def grid_names(self) -> list[str]:
+        """Of all grids, then of all selections."""
         return [*self.grids, *self.selections]
 
     def levels(self, grid: str) -> Levels:
@@ -127,8 +145,12 @@ class Study:
         return (
             self.selections[grid].levels
             if grid in self.selections
-            else _all_levels(self.grids[grid])
+            else all_levels(self.grids[grid])
         )
+
+    @cached_property
+    def _cells(self) -> Cells:
+        return Cells(self.path, self.configs, self.options)
 
     def runs(self) -> list[Run]:
         """Every distinct run of the grids, in the order of the YAML.
@@ -137,208 +159,20 @@ class Study:
         """
         result: dict[str, Run] = {}
         for grid in self.grids:
-            for name, config, levels in self._cells(grid, self.grids[grid]):
+            for name, config, levels in self._cells.expand(grid, self.grids[grid]):
                 run = result.setdefault(name, Run(name, config, {}))
                 run.merge_callbacks(config, self.path)
                 run.factors[grid] = levels
         return list(result.values())
 
-    def rerun_cells(self, selection: Selection, winner: Run):
+    def rerun_cells(self, selection: Selection, winner: Run) -> Iterator[Cell]:
         """The runs that a winning cell is run again as: name, config, and levels of the selection's
         own factors.
         """
         levels = winner.factors[selection.grid]
         cell = {
-            factor: {levels[factor]: _levels(factor, all_)[levels[factor]]}
+            factor: {levels[factor]: labelled_levels(factor, all_)[levels[factor]]}
             for factor, all_ in self.grids[selection.grid].items()
         }
-        for name, config, factors in self._cells(selection.name, cell | selection.then):
+        for name, config, factors in self._cells.expand(selection.name, cell | selection.then):
             yield name, config, {factor: factors[factor] for factor in selection.levels}
-
-    def _cells(self, grid: str, content: dict[str, Any]):
-        """Expand one grid.
-
-        Each level is parsed once, not once per cell; only factors that touch the same option are
-        parsed together.
-        """
-        fixed = [option for path in self.configs for option in ("--config", path)] + _arguments(
-            self.options
-        )
-        base = self._resolve(fixed, grid, {})
-        factors = {name: _levels(name, levels) for name, levels in content.items()}
-        alone = {
-            (name, label): change
-            for name, levels in factors.items()
-            for label, change in self._level_changes(name, levels, fixed, base, grid).items()
-        }
-        touched = {
-            name: {path for label in levels for path in alone[name, label]}
-            for name, levels in factors.items()
-        }
-        blocks = _joined(list(factors), touched)
-        changes = {
-            block: self._block_changes(block, factors, fixed, base, alone, grid) for block in blocks
-        }
-        for choice in itertools.product(*(changes[block] for block in blocks)):
-            levels = {
-                name: label
-                for block, labels in zip(blocks, choice, strict=True)
-                for name, label in zip(block, labels, strict=True)
-            }
-            merged: dict[tuple[str, ...], Any] = {}
-            for block, labels in zip(blocks, choice, strict=True):
-                merged |= changes[block][labels]
-            config = with_changes(base, merged)
-            config["data"].get("init_args", {}).update(self._data_places(config["data"]))
-            named = run_name(config)
-            check_run_name(named)
-            yield named, config, {name: levels[name] for name in factors}
-
-    def _data_places(self, data: dict[str, Any]) -> dict[str, str]:
-        """Looked for once for equal data, not once per cell."""
-        key = repr(
-            (
-                data["class_path"],
-                {
-                    name: value
-                    for name, value in data.get("init_args", {}).items()
-                    if isinstance(value, str)
-                },
-            )
-        )
-        if key not in self._placed:
-            self._placed[key] = data_places(data, self.path.parent)
-        return self._placed[key]
-
-    def _level_changes(self, name, levels, fixed, base, grid) -> dict[Any, dict]:
-        """What each level of a factor changes.
-
-        Of a long list of numbers (seeds) two are parsed; the others go where those two went.
-        """
-
-        def parsed(label):
-            return differences(
-                base, self._resolve(fixed + _arguments(levels[label]), grid, {name: label})
-            )
-
-        labels = list(levels)
-        numbers = [label for label in labels if type(label) is int]
-        if len(numbers) == len(labels) > 2:
-            ends = {label: parsed(label) for label in (min(labels), max(labels))}
-            paths = {path for change in ends.values() for path in change}
-            if all(value == label for label, change in ends.items() for value in change.values()):
-                return {label: {path: label for path in paths} for label in labels}
-        return {label: parsed(label) for label in labels}
-
-    def _block_changes(self, block, factors, fixed, base, alone, grid) -> dict[tuple, dict]:
-        if len(block) == 1:
-            (name,) = block
-            return {(label,): alone[name, label] for label in factors[name]}
-        combined = {}
-        for labels in itertools.product(*(factors[name] for name in block)):
-            chosen = [
-                option
-                for name, label in zip(block, labels, strict=True)
-                for option in _arguments(factors[name][label])
-            ]
-            combined[labels] = differences(
-                base, self._resolve(fixed + chosen, grid, dict(zip(block, labels, strict=True)))
-            )
-        return combined
-
-    def _resolve(self, options: list[str], grid: str, levels: dict[str, Any]) -> dict[str, Any]:
-        key = tuple(options)
-        try:
-            if key not in self._resolved:
-                self._resolved[key] = resolve(options)
-            return self._resolved[key]
-        except OptionError as error:
-            where = (
-                f", {', '.join(f'{name} = {label}' for name, label in levels.items())}"
-                if levels
-                else ""
-            )
-            raise InputError(f"{self.path}, grid {grid}{where}: {error}") from error
-
-
-def _read(path: Path) -> Any:
-    """What a study's file says, on top of the study that it extends, and so on."""
-    contents, known, by = [], {os.path.realpath(path)}, ""
-    while True:
-        try:
-            contents.append(content := with_configs_found(read_plain(path), path))
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            why = error if isinstance(error, NotPlain) else type(error).__name__
-            raise InputError(
-                f"{path}{by} cannot be read as a study ({why}); it must be a YAML file."
-            ) from error
-        if not isinstance(content, dict) or "extends" not in content:
-            return reduce(merged, reversed(contents))
-        named = str(content.pop("extends"))
-        result = find_file(named, path.parent)
-        if result is None:
-            raise InputError(
-                f"{named}, which {path} extends, cannot be read as a study: {absence(path.parent)}."
-            )
-        if os.path.realpath(result) in known:
-            raise InputError(
-                f"{path} extends {result}, which extends it in turn; one of them must stand alone."
-            )
-        known.add(os.path.realpath(result))
-        path, by = Path(result), f", which {path} extends,"
-
-
-def merged(base: Any, changes: Any) -> Any:
-    """
-    >>> merged({"grids": {"main": {"seed": [0, 1], "rate": [1]}}, "title": "All"},
-    ...     {"grids": {"main": {"seed": [0]}}})
-    {'grids': {'main': {'seed': [0], 'rate': [1]}}, 'title': 'All'}
-    """
-    if not isinstance(base, dict) or not isinstance(changes, dict):
-        return changes
-    return {**base, **{key: merged(base.get(key), value) for key, value in changes.items()}}
-
-
-def _all_levels(grid: dict[str, Any]) -> Levels:
-    return {factor: list(_levels(factor, levels)) for factor, levels in grid.items()}
-
-
-def _levels(name: str, levels: Any) -> dict[Any, dict[str, Any]]:
-    """Each level's label and the options that it sets."""
-    if isinstance(levels, dict):
-        return levels
-    return {_label(value): {name: value} for value in levels}
-
-
-def _label(value: Any) -> Any:
-    """A level as it appears in tables: a class by its name and options, anything else as it is.
-
-    >>> _label({"class_path": "StochasticLabelSampling", "init_args": {"resample_every": 5}})
-    'StochasticLabelSampling(resample_every=5)'
-    """
-    if isinstance(value, dict) and "class_path" in value:
-        options = ", ".join(f"{key}={option}" for key, option in value.get("init_args", {}).items())
-        return f"{value['class_path']}({options})" if options else value["class_path"]
-    return value
-
-
-def _arguments(options: dict[str, Any]) -> list[str]:
-    """Options as the command line takes them."""
-    return [
-        word
-        for name, value in options.items()
-        for word in (f"--{name}", value if isinstance(value, str) else json.dumps(value))
-    ]
-
-
-def _joined(names: list[str], touched: dict[str, set]) -> list[tuple[str, ...]]:
-    """Group factors that touch a common option; the others stay alone."""
-    blocks: list[tuple[list[str], set]] = []
-    for name in names:
-        paths = set(touched[name])
-        members = [name]
-        for block in [b for b in blocks if b[1] & paths]:
-            blocks.remove(block)
-            members, paths = block[0] + members, paths | block[1]
-        blocks.append((members, paths))
-    return [tuple(members) for members, _ in blocks]

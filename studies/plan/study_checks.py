@@ -7,66 +7,83 @@ import re
 from typing import Any
 
 from studies.schema.checks import Checks
+from studies.schema.options import Kind
 
-NEEDED = {"name", "configs", "grids"}
-KEYS = {"name", "title", "configs", "options", "grids", "selections", "paired", "predict", "report"}
-# entries of the report that name files
-FILES = (
-    "datasets",
-    "tables",
-    "changes",
-    "mode_shifts",
-    "figures",
-    "comparisons",
-)
 MOST_RUNS = 100_000  # of a study; a plan of so many takes half a minute
 
 
-def check_study(content: dict[str, Any], checks: Checks) -> None:
-    """Nothing for a study that can be expanded, and a sentence that names the key for any other.
+class StudyName(Kind):
+    """A name that folders have."""
 
-    What options mean is found out later.
-    """
-    if not isinstance(content["name"], str) or not re.fullmatch(r"\w[\w.-]*", content["name"]):
-        checks.wrong(
-            "name",
-            f"is {content['name']}; it names folders, so it must be letters, digits, _, . and -",
-        )
-    checks.file_name(content["name"], "name")
-    for key in ("configs", "paired"):
-        if not isinstance(content.get(key, []), list) or not all(
-            isinstance(entry, str) for entry in content.get(key, [])
+    words = "letters, digits, _, . and -"
+
+    def read(self, value: Any, key: str, reading: Any) -> str:
+        """As it is."""
+        if not isinstance(value, str) or not re.fullmatch(r"\w[\w.-]*", value):
+            reading.checks.wrong(
+                key, f"is {value}; it names folders, so it must be letters, digits, _, . and -"
+            )
+        reading.checks.file_name(value, key)
+        return value
+
+
+class ReportEntries(Kind):
+    """The report's section, which is checked against the runs when these are known."""
+
+    words = "entries"
+
+    def read(self, value: Any, key: str, reading: Any) -> Any:
+        """As it is."""
+        if not isinstance(value, dict | None):
+            reading.checks.wrong(key, "must be entries")
+        return value
+
+
+class RunOptions(Kind):
+    """Options of runs, as on the command line."""
+
+    words = "options by their names, such as `data.batch_size: 64`"
+
+    def read(self, value: Any, key: str, reading: Any) -> Any:
+        """As they are; what they mean is found out when runs are made of them."""
+        check_options(value, key, reading.checks)
+        return value
+
+
+class Grids(Kind):
+    """Grids by their names, each with factors and their levels."""
+
+    words = (
+        "factors with levels, by grid: a list of values of an option, or named levels that each "
+        "set options"
+    )
+
+    def read(self, value: Any, key: str, reading: Any) -> Any:
+        """As they are."""
+        checks = reading.checks
+        if (
+            not isinstance(value, dict)
+            or not value
+            or not all(isinstance(name, str) for name in value)
         ):
-            checks.wrong(key, "must be a list of names")
-    for key, kind, wanted in (
-        ("title", str, "a text"),
-        ("predict", bool, "true or false"),
-        ("report", dict | None, "entries"),
-    ):
-        if key in content and not isinstance(content[key], kind):
-            checks.wrong(key, f"must be {wanted}")
-    check_names_of_files(content, checks)
-    check_options(content.get("options", {}), "options", checks)
-    grids = content["grids"]
-    if not isinstance(grids, dict) or not grids or not all(isinstance(grid, str) for grid in grids):
-        checks.wrong("grids", "must have entries, each with a name")
-    for grid, factors in grids.items():
-        check_factors(factors, f"grids.{grid}", checks)
-    check_number(sum(runs_of(factors) for factors in grids.values()), "grids", checks)
+            checks.wrong(key, "must have entries, each with a name")
+        for grid, factors in value.items():
+            check_factors(factors, f"{key}.{grid}", checks)
+        check_number(sum(runs_of(factors) for factors in value.values()), key, checks)
+        return value
 
 
 def check_names_of_files(content: dict[str, Any], checks: Checks) -> None:
     """Of what the report will write.
 
-    All else about these entries is checked when there is a report.
+    All else about these entries is checked when its runs are known.
     """
     selections = content.get("selections")
     for name in selections if isinstance(selections, dict) else ():
         checks.file_name(name, "the name of a selection")
-    for kind, entries in (content.get("report") or {}).items():
-        for place, entry in enumerate(
-            entries if kind in FILES and isinstance(entries, list) else []
-        ):
+    report = content.get("report")
+    for kind, entries in report.items() if isinstance(report, dict) else ():
+        for place, entry in enumerate(entries if isinstance(entries, list) else []):
             if isinstance(entry, dict):
                 checks.file_name(entry.get("name", ""), f"report.{kind}[{place}].name")
 
@@ -103,6 +120,7 @@ def check_factors(factors: Any, key: str, checks: Checks) -> None:
 
 
 def check_options(options: Any, key: str, checks: Checks) -> None:
+    """That these are options of a run by their names."""
     if not isinstance(options, dict) or not all(
         isinstance(option, str) and re.fullmatch(r"[\w.]+\+?", option) for option in options
     ):
@@ -115,9 +133,11 @@ def check_options(options: Any, key: str, checks: Checks) -> None:
 
 
 def runs_of(factors: dict[str, Any]) -> int:
+    """How many combinations of levels there are."""
     return math.prod(len(levels) for levels in factors.values())
 
 
 def check_number(runs: int, key: str, checks: Checks) -> None:
+    """That nobody has to wait for more runs than anybody can mean."""
     if runs > MOST_RUNS:
         checks.wrong(key, f"would be {runs:,} runs; a study may have {MOST_RUNS:,}")

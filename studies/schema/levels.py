@@ -1,4 +1,6 @@
-"""Which levels of a grid's factors a part of a report looks at, and that it mixes none unsaid."""
+"""The levels of a grid's factors: how they are called, which of them a part of a report looks at,
+and that it mixes none unsaid.
+"""
 
 from typing import Any
 
@@ -41,3 +43,27 @@ def nothing_left_over(
             checks.wrong(
                 key, f"would average over {factor}; show that factor, or fix its level with where"
             )
+
+
+def all_levels(grid: dict[str, Any]) -> Levels:
+    """The levels of every factor of a grid, in the order of the YAML."""
+    return {factor: list(labelled_levels(factor, levels)) for factor, levels in grid.items()}
+
+
+def labelled_levels(name: str, levels: Any) -> dict[Any, dict[str, Any]]:
+    """Each level's label and the options that it sets."""
+    if isinstance(levels, dict):
+        return levels
+    return {level_label(value): {name: value} for value in levels}
+
+
+def level_label(value: Any) -> Any:
+    """A level as it appears in tables: a class by its name and options, anything else as it is.
+
+    >>> level_label({"class_path": "StochasticLabelSampling", "init_args": {"resample_every": 5}})
+    'StochasticLabelSampling(resample_every=5)'
+    """
+    if isinstance(value, dict) and "class_path" in value:
+        options = ", ".join(f"{key}={option}" for key, option in value.get("init_args", {}).items())
+        return f"{value['class_path']}({options})" if options else value["class_path"]
+    return value
