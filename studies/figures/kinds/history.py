@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from callbacks.epochs.dynamics import SCORE
 from callbacks.figures.figure_text import TITLE, as_typed
 from callbacks.history import Epochs, read_history
-from callbacks.training_dynamics import SCORE
 from studies.analysis.collect import Record
 from studies.figures.figure_spec import Around, DrawnFigure, FigureSpec
 from studies.figures.figure_style import line_style, panels, shared_legend, wrapped
