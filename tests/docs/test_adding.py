@@ -16,6 +16,7 @@ FOUND = {
     "A delivery": ("soft_nll",),
     "A dataset": ("soft_nll",),
     "A probe": ("confidence", "confidence_divided"),
+    "A metric": ("unchosen", "unchosen_nohlv", "unchosen_hlv"),
 }
 
 

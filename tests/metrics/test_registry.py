@@ -13,7 +13,7 @@ import torch
 
 import metrics
 from core.errors import InputError
-from lightning_modules.packed.packed_classifier import mean_scores
+from lightning_modules.packed.pack_evaluation import mean_scores
 from metrics import register, registered, registry
 from studies.tables.measures import MEASURES, measure
 from tests.own_score import ROOT, documented_metric, own_score
