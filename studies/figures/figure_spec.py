@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from studies.analysis.collect import Record
 from studies.analysis.data_of_runs import DataOfRuns
 from studies.report.part import Part
-from studies.schema.grid_options import Fact, Metrics
+from studies.schema.grid_options import Fact, Metric, Metrics
 from studies.schema.options import ABSENT, option, options_of
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ class FigureSpec(Part):
     def run_metrics(self) -> list[str]:
         """The same, where these are metrics of results.json."""
         described = options_of(type(self)).get("metric")
-        return self.metrics if described and type(described.metadata["kind"]) is Metrics else []
+        kind = described.metadata["kind"] if described else None
+        return self.metrics if isinstance(kind, Metric | Metrics) else []
 
     @property
     def panel_levels(self) -> list[Any]:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from callbacks.epochs.dynamics import STRATA, dynamics_summary
 from callbacks.history import Epochs
-from callbacks.training_dynamics import STRATA, dynamics_summary
 from studies.analysis.statistics import LARGEST
 from studies.tables.measures import measure
 

@@ -99,7 +99,7 @@ paired: [seed_everything]
 """
 
     name: str = option(StudyName(), "names its folders")
-    path: Path
+    path: Path  # pyright: ignore[reportGeneralTypeIssues] - it has no default, as those above
     configs: list[str] = option(
         Names(), "files of options that all runs start from; of equal options the last counts"
     )

@@ -52,9 +52,12 @@ class Figures(Entries):
 
     def read_one(self, entry: Any, key: str, reading: Any) -> FigureSpec:
         """By the options of its kind."""
-        from studies.figures.kinds import figure_kinds
+        from studies.figures.kinds import figure_kinds, imported_kind
 
         checks, kinds = reading.checks, figure_kinds()
+        name = entry.get("kind") if isinstance(entry, dict) else None
+        if isinstance(name, str) and "." in name and (own := imported_kind(name)):
+            kinds = {**kinds, name: own}
         every = {name for kind in kinds.values() for name in options_of(kind)}
         entry = dict(checks.mapping(entry, key, every | {"kind"}))
         checks.present(entry, {"name", "kind"}, key)

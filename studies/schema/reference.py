@@ -5,6 +5,7 @@ by.
 """
 
 import inspect
+from collections.abc import Set
 from dataclasses import Field
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def reference() -> str:
     parts += [
         "## report.figures",
         "Each figure has a `kind`, which has options of its own besides those of all parts and "
-        "`published`.",
+        "`published`. A kind of one's own is named by its class, such as `box.Box`.",
         options_table(FigureSpec, set(options_of(Part))),
     ]
     for name, kind in figure_kinds().items():
@@ -69,7 +70,7 @@ def reference() -> str:
 
 
 def described(
-    described_by: Any, title: str, entry: str = "", without: set[str] = frozenset(), level: int = 2
+    described_by: Any, title: str, entry: str = "", without: Set[str] = frozenset(), level: int = 2
 ) -> list[str]:
     """What a dataclass describes: its words, its options, and an example."""
     parts = [f"{'#' * level} {title}", inspect.cleandoc(described_by.__doc__)]
@@ -83,7 +84,7 @@ def described(
     return parts + [table] * bool(table) + [f"```yaml\n{example.rstrip()}\n```"] * bool(example)
 
 
-def options_table(described_by: type, without: set[str] = frozenset()) -> str:
+def options_table(described_by: type, without: Set[str] = frozenset()) -> str:
     """The options of a dataclass, one row each."""
     rows = [
         f"| {f'**{name}**' if is_needed(option) else name} | {_cell(option.metadata['kind'].words)}"

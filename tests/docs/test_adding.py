@@ -17,6 +17,7 @@ FOUND = {
     "A dataset": ("soft_nll",),
     "A probe": ("confidence", "confidence_divided"),
     "A metric": ("unchosen", "unchosen_nohlv", "unchosen_hlv"),
+    "A figure kind": ("soft_nll",),
 }
 
 
@@ -33,10 +34,17 @@ def test_a_worked_example_works(heading: str, tmp_path: Path):
     script += [f"main({words})\n" for words in commands(text)]
     (tmp_path / "example.py").write_text("".join(script))
     processes.run([], check=True, script=str(tmp_path / "example.py"), cwd=tmp_path)
-    (results,) = (json.loads(path.read_text()) for path in tmp_path.glob("runs/*/results.json"))
-    assert all(isinstance(results["metrics"][name], float) for name in FOUND[heading])
+    found = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/results.json")]
+    assert len(found) == (6 if heading == "A figure kind" else 1)
+    for results in found:
+        assert all(isinstance(results["metrics"][name], float) for name in FOUND[heading])
+    if heading == "A figure kind":
+        report = tmp_path / "runs" / "box-report"
+        assert "Boxes: median and quartiles of 3 seeds." in (report / "report.html").read_text()
+        assert (report / "figures" / "seeds.svg").is_file()
+        assert (report / "tables" / "seeds-quartiles.csv").read_text().count("\n") == 3
     if heading == "A dataset":
-        assert results["metrics"]["soft_nll"] == pytest.approx(
+        assert found[0]["metrics"]["soft_nll"] == pytest.approx(
             0.746, abs=0.01
         )  # as its config's head says
 

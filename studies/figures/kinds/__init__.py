@@ -3,6 +3,7 @@
 import pkgutil
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 
 from studies.figures.figure_spec import FigureSpec
 
@@ -14,15 +15,27 @@ def figure_kinds() -> dict[str, type[FigureSpec]]:
     >>> list(figure_kinds())[:3]
     ['curves', 'data_map', 'entropy_histogram']
     """
-    kinds = {}
-    for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
-        module = import_module(f"{__name__}.{name}")
-        (kind,) = (
-            value
-            for value in vars(module).values()
-            if isinstance(value, type)
-            and issubclass(value, FigureSpec)
-            and value.__module__ == module.__name__
-        )
-        kinds[name] = kind
-    return kinds
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return {name: kind_in(import_module(f"{__name__}.{name}")) for name in names}
+
+
+def kind_in(module: ModuleType) -> type[FigureSpec]:
+    """The one kind of figure that a module has."""
+    (kind,) = (
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, FigureSpec)
+        and value.__module__ == module.__name__
+    )
+    return kind
+
+
+def imported_kind(class_path: str) -> type[FigureSpec] | None:
+    """Somebody's own kind, such as `box.Box`; None where there is no such class."""
+    module, _, name = class_path.rpartition(".")
+    try:
+        kind = getattr(import_module(module), name, None)
+    except (ImportError, ValueError):
+        return None
+    return kind if isinstance(kind, type) and issubclass(kind, FigureSpec) else None
