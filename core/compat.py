@@ -200,7 +200,7 @@ def read_whole_numbers_first(parser: Any) -> None:
 def run_exit_functions() -> None:
     """Wait for threads and call what was registered by `atexit`, as Python does at its end.
 
-    There is no public way to do that and no more (see core/forked_process.py).
+    There is no public way to do that and no more (see studies/launch/forked_process.py).
     """
     threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
     atexit._run_exitfuncs()

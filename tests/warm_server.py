@@ -25,8 +25,8 @@ import experiment.plurality_cli  # noqa: F401
 import studies.commands
 import studies.launch.job_server
 import studies.launch.pack_job
-from core.forked_process import end_after
 from core.parent_process import die_with_parent
+from studies.launch.forked_process import end_after
 from tests import processes
 
 

@@ -20,9 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from core.forked_process import end_after
 from core.interruption import interrupt_on_signals
 from core.parent_process import die_with_parent
+from studies.launch.forked_process import end_after
 
 SERVER = "studies.launch.job_server"
 PAUSE = 0.05  # seconds between looks at jobs that may have ended

@@ -36,7 +36,7 @@ def test_words_that_cannot_be_written_are_a_failure():
 def run(body: str, stdout=subprocess.PIPE) -> subprocess.CompletedProcess:
     script = (
         "import atexit, sys\n"
-        "from core.forked_process import end_after\n"
+        "from studies.launch.forked_process import end_after\n"
         "atexit.register(print, 'registered')\n"
         "def work():\n"
         "    print('unfinished line', end=', ')\n"
