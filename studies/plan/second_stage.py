@@ -35,6 +35,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class SecondStage:
+    """What selections chose, and the runs that follow from it."""
+
     choices: dict[str, list[Choice]]  # by selection
     # of all selections, once every one is decided; those that are cells of a grid as well are the
     # same objects

@@ -50,6 +50,7 @@ summary { cursor: pointer; margin: .4rem 0; }
 
 
 def page(report: "Report") -> str:
+    """The whole page."""
     study, collection = report.study, report.collection
     title = html.escape(study.title or study.name)
     finished, missing = len(collection.finished), collection.missing

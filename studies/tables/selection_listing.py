@@ -18,6 +18,7 @@ from studies.tables.table_formats import NOTHING
 def selection_listings(
     study: Study, stage: SecondStage, section: Section, notices: list[str]
 ) -> list[Listing]:
+    """One table for each selection of the study."""
     return [
         _listing(study, selection, stage, section, notices)
         for selection in study.selections.values()

@@ -36,6 +36,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
+    """The cells of a table, by row and column."""
+
     spec: TableSpec
     rows: list[Any]  # levels; with groups, pairs (group, row)
     columns: list[Any]
@@ -43,6 +45,7 @@ class Table:
     records: list[Record] = field(repr=False)
 
     def measure(self, column: Any) -> Measure:
+        """How the metric of a column is called and read."""
         return measure(self.spec.cell(column)[0])
 
 

@@ -33,9 +33,11 @@ def kind_in(module: ModuleType) -> type[FigureSpec]:
 
 def imported_kind(class_path: str) -> type[FigureSpec] | None:
     """Somebody's own kind, such as `box.Box`; None where there is no such class."""
+    if not all(part.isidentifier() for part in class_path.split(".")):
+        return None
     module, _, name = class_path.rpartition(".")
     try:
         kind = getattr(import_module(module), name, None)
-    except (ImportError, ValueError):
+    except ImportError:
         return None
     return kind if isinstance(kind, type) and issubclass(kind, FigureSpec) else None
