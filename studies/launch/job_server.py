@@ -8,7 +8,8 @@ with its launcher, and every job with the server.
 `multiprocessing`'s forkserver would not do: each of its jobs holds open the pipe by whose end it
 learns of its launcher's, so after a SIGKILL of the launcher server and jobs went on. Nor is there a
 public way to stop it, it takes a module that cannot be imported for one that was, and of a server
-that was killed it reports 255. It starts jobs as fast as this one, not faster.
+that was killed it reports 255. Its speed is no reason: on two busy cores, 20 jobs that end at
+once took 2.3 to 5.9 s by this server and 2.5 to 3.4 s by that one.
 """
 
 import os
