@@ -1,7 +1,4 @@
-"""Statistics of studies: many seeds per method, paired across methods by seed.
-
-Differences are always a - b.
-"""
+"""Many seeds per method, paired across methods by seed. Differences are always a - b."""
 
 import math
 from typing import Literal, NamedTuple
