@@ -18,16 +18,9 @@ from datamodules.votes.table import VoteTable
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import SimpleFFN
 from metrics import every_metric
+from tests.quiet import QUIET
 
 ROOT = Path(__file__).parents[2]
-QUIET = [
-    "--trainer.enable_progress_bar",
-    "false",
-    "--trainer.enable_model_summary",
-    "false",
-    "--trainer.accelerator",
-    "cpu",
-]
 
 
 def test_results_hold_every_score_by_stratum(tmp_path: Path):

@@ -31,6 +31,7 @@ from lightning_modules.networks import SimpleFFN
 from studies.launch.pack_job import run_pack
 from studies.plan.study import Run
 from tests.finished import read_preview
+from tests.quiet import QUIET
 
 ROOT = Path(__file__).parents[2]
 PROBES = {
@@ -60,15 +61,7 @@ def options(folder: Path, *more: str) -> list[str]:
         "--config",
         str(folder / "probes.yaml"),
     ]
-    quiet = [
-        "--trainer.enable_progress_bar",
-        "false",
-        "--trainer.enable_model_summary",
-        "false",
-        "--trainer.accelerator",
-        "cpu",
-    ]
-    return [*configs, *quiet, "--trainer.max_epochs", "4", "--data.delivery", "Multipass", *more]
+    return [*configs, *QUIET, "--trainer.max_epochs", "4", "--data.delivery", "Multipass", *more]
 
 
 @pytest.fixture(scope="module")

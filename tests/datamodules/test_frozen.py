@@ -19,16 +19,9 @@ from studies.launch.pack_members import build_members
 from studies.plan.packing import why_alone
 from studies.plan.study import Run
 from tests.datamodules.embedders.small_embedder import CLASS_PATH, SmallEmbedder
+from tests.quiet import QUIET
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-QUIET = [
-    "--trainer.accelerator",
-    "cpu",
-    "--trainer.enable_progress_bar",
-    "false",
-    "--trainer.enable_model_summary",
-    "false",
-]
 
 
 def options(name: str, root: Path) -> list[str]:

@@ -22,16 +22,9 @@ from metrics import functional
 from studies.launch.pack_job import run_pack
 from studies.plan.study import Run
 from tests.callbacks.test_results import read_strictly
+from tests.quiet import QUIET
 
 ROOT = Path(__file__).parents[3]
-QUIET = [
-    "--trainer.accelerator",
-    "cpu",
-    "--trainer.enable_progress_bar",
-    "false",
-    "--trainer.enable_model_summary",
-    "false",
-]
 ODD = ["--trainer.callbacks+", "tests.callbacks.odd_pictures.OddPictures"]
 ALIKE = [  # weights that decay to nothing, so that all predictions are alike
     "--config", str(ROOT / "configs/digits.yaml"), "--trainer.max_epochs", "1",

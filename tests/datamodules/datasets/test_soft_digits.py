@@ -33,16 +33,9 @@ from studies.plan.comparable_runs import load_weights
 from studies.plan.packing import jobs_of
 from studies.plan.study import Run
 from tests.corpora.annotation.test_soft_digits_table import small_table
+from tests.quiet import QUIET
 
 CONFIG = str(Path(__file__).parents[3] / "configs/soft_digits.yaml")
-QUIET = [
-    "--trainer.enable_progress_bar",
-    "false",
-    "--trainer.enable_model_summary",
-    "false",
-    "--trainer.accelerator",
-    "cpu",
-]
 REGIMES = ("original", "majority", "equal", "uncertainty")
 
 
