@@ -53,7 +53,9 @@ def test_a_worked_example_works(heading: str, tmp_path: Path):
 def test_a_worked_example_is_written_as_the_project_is(heading: str, tmp_path: Path):
     for number, block in enumerate(blocks(EXAMPLES[heading])):
         if block.language == "python":
-            (tmp_path / (block.title or f"block_{number}.py")).write_text(block.text)
+            # a few lines without a title are no module, and need no head
+            head = "" if block.title else '"""Lines to be typed."""\n\n'
+            (tmp_path / (block.title or f"block_{number}.py")).write_text(head + block.text)
     options = ["--config", str(ROOT / "pyproject.toml"), "--no-cache", str(tmp_path)]
     for words in (["format", "--check"], ["check", "--ignore", "I001"]):  # of imports it knows none
         command = [sys.executable, "-m", "ruff", *words, *options]
