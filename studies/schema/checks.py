@@ -98,7 +98,7 @@ class Checks:
 def hint(value: Any, allowed: Iterable[Any]) -> str:
     """The allowed name that was probably meant, if any is near.
 
-    >>> hint("colums", ["rows", "columns"]), hint("colour", ["rows", "columns"])
+    >>> hint("colums", ["rows", "columns"]), hint("red", ["rows", "columns"])
     (' (did you mean columns?)', '')
     """
     near = difflib.get_close_matches(str(value)[:100], map(str, allowed), n=1)

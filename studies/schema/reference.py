@@ -47,8 +47,8 @@ def reference() -> str:
     parts += described(Section, "report")
     parts += [
         "### What all parts of a report take",
-        "Tables, figures and the others are entries of lists. Any factor that is neither shown nor "
-        "`paired` must be fixed with `where`, because a mean over it would mix different "
+        "Tables, figures and the others are entries of lists. Any factor that is neither shown\n"
+        "nor `paired` must be fixed with `where`, because a mean over it would mix different\n"
         "experiments.",
         options_table(Part),
     ]
@@ -56,7 +56,7 @@ def reference() -> str:
         parts += described(part, f"report.{name}", "- ", set(options_of(Part)))
     parts += [
         "## report.figures",
-        "Each figure has a `kind`, which has options of its own besides those of all parts and "
+        "Each figure has a `kind`, which has options of its own besides those of all parts and\n"
         "`published`. A kind of one's own is named by its class, such as `box.Box`.",
         options_table(FigureSpec, set(options_of(Part))),
     ]

@@ -1,4 +1,7 @@
-"""One file for each kind of figure, which is called as its file is."""
+"""One file for each kind of figure, which is called as its file is.
+
+Imports all that figures may; nothing imports a kind by its name.
+"""
 
 import pkgutil
 from functools import cache
