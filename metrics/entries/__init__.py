@@ -2,6 +2,7 @@
 
 Any module in this folder is found: one that registers a score needs to be named nowhere else. The
 standard ones come first and the others follow in the order of their names, on every machine alike.
+Imports core and metrics.
 """
 
 from importlib import import_module
