@@ -21,7 +21,7 @@ class TimeLimit(Timer):
 
     def __init__(self, duration: str | timedelta | dict[str, int]):
         super().__init__(duration, verbose=False)
-        self.words = str(timedelta(seconds=self.time_remaining() or 0))
+        self.words = str(timedelta(seconds=super().time_remaining() or 0))
 
     def on_fit_start(self, trainer: Trainer, *args, **kwargs) -> None:
         """Nothing: there is time."""
