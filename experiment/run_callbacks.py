@@ -7,7 +7,7 @@ from lightning import Callback
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from callbacks import History, PredictionTable, Results, UncertaintyFigures
-from callbacks.interruptions import TimeLimit
+from callbacks.epochs.interruptions import TimeLimit
 from callbacks.records.known_data import KnownData
 from experiment.identity import all_options
 from experiment.run_checkpoints import best_checkpoint

@@ -15,7 +15,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from cli import main
-from metrics import functional
+from metrics import functional, registered
 from tests.waiting import HANGS
 
 ROOT = Path(__file__).parents[1]
@@ -43,10 +43,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_results_hold_every_metric_and_what_they_depend_on(finished: Path):
     results = json.loads((finished / "results.json").read_text())
-    assert set(results["metrics"]) == {
+    usual = {
         "soft_nll", "hard_nll", "val_loss", "kl", "soft_brier", "accuracy", "entropy_spearman", "entropy_pearson", "ece", "ece_annotators",  # noqa: E501
         "smooth_ece", "smooth_ece_annotators", "brier_reliability", "brier_resolution", "brier_uncertainty",  # noqa: E501
     }  # fmt: skip
+    assert set(results["metrics"]) == {*registered(), "val_loss"}
+    assert usual <= set(results["metrics"])
     assert (results["seed"], results["delivery"], results["dataset"]) == (
         0,
         {"name": "Multipass"},

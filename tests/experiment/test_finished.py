@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from callbacks.interruptions import TimeLimit
+from callbacks.epochs.interruptions import TimeLimit
 from callbacks.records.known_data import read_fingerprint
 from callbacks.records.training_record import TrainingRecord, as_training
 from callbacks.results import read_failure, read_results, read_training
