@@ -11,7 +11,7 @@ test: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-long: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long -n 2 --dist loadgroup
 
 lint: .venv/ready
 	$(BIN)/ruff format --check .

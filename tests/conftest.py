@@ -34,6 +34,17 @@ settings.register_profile(
 settings.load_profile("plurality")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What goes to one process under `--dist loadgroup`: a file, but all of one Slurm together,
+    whose two CPUs they would take from each other.
+    """
+    for item in items:
+        folder = item.path.parent.name
+        group = folder if folder == "cluster" else item.path.relative_to(item.config.rootpath)
+        item.add_marker(pytest.mark.xdist_group(str(group)))
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of published data; tests that need it skip where it is not at hand."""
