@@ -18,7 +18,13 @@ from core.terminal import plain_console
 from experiment.steps_left import steps_left
 from studies.command_options import parse_options
 from studies.launch.begun_jobs import begun_jobs
-from studies.launch.local_launcher import is_done, launch, study_folder, threads_of
+from studies.launch.local_launcher import (
+    is_done,
+    is_run_done,
+    launch,
+    study_folder,
+    threads_of,
+)
 from studies.launch.slurm_launcher import ClusterOptions, launch_on_slurm
 from studies.plan.cost import in_words, seconds
 from studies.plan.known_data import check_data
@@ -219,7 +225,7 @@ def _plan_jobs(
         table.add_column(heading, justify="right" if heading in ("runs", "done") else "left")
     packs = [job for job in jobs if job.packed]
     for job in packs:
-        done = sum(read_results(run.folder(runs)) is not None for run in job.runs)
+        done = sum(is_run_done(run, runs, predict) for run in job.runs)
         table.add_row(job.name, str(len(job.runs)), str(done), "packed in one process", job.why)
     reasons = Counter(job.why for job in jobs if not job.packed)
     for why, count in reasons.items():
@@ -227,6 +233,7 @@ def _plan_jobs(
         table.add_row("one by one", str(count), str(done), "one process per run", why)
     console.print(table)
     left = [job for job in jobs if not is_done(job, runs, predict)]
+    undone = sum(not is_run_done(run, runs, predict) for job in left for run in job.runs)
     costs = [seconds(job, threads) for job in left]
     known = [cost for cost in costs if cost is not None]
     cost = (
@@ -235,7 +242,7 @@ def _plan_jobs(
         else "unknown, the data is not here"
     )
     console.print(
-        f"{sum(len(job.runs) for job in left)} runs are left to do in {len(left)} jobs, "
+        f"{undone} runs are left to do in {len(left)} jobs, "
         f"{processes} at a time with {threads} thread(s) each. "
         f"Expected cost on this machine's CPU: {cost} (an estimate from the arithmetic).",
         soft_wrap=True,

@@ -4,6 +4,7 @@ kill -9.
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -151,6 +152,16 @@ def test_plan_says_what_is_done_and_what_is_left(finished: Path, capsys: pytest.
     assert "0 runs are left to do" in capsys.readouterr().out
     main(["study", "plan", str(finished / "study.yaml"), "--runs", str(finished / "elsewhere")])
     assert "8 runs are left to do" in capsys.readouterr().out
+
+
+def test_plan_counts_runs_that_are_done_in_a_pack_that_is_not(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+):
+    runs = tmp_path / "runs"
+    shutil.copytree(finished / "runs", runs, symlinks=True)
+    shutil.rmtree(next(path for path in sorted(runs.iterdir()) if (path / "results.json").exists()))
+    main(["study", "plan", str(finished / "study.yaml"), "--runs", str(runs)])
+    assert "1 runs are left to do in 1 jobs" in capsys.readouterr().out
 
 
 def test_mistakes_in_the_command_are_told_in_one_sentence(
