@@ -23,7 +23,7 @@ docs: .venv/ready
 	@echo "site/index.html is the front page; to search it as well: $(BIN)/python -m http.server --bind 127.0.0.1 --directory site"
 
 bench: .venv/ready
-	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	$(BIN)/python -m benchmarks $(SCRIPTS)
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.11"; exit 1; }

@@ -14,7 +14,7 @@ order and the same draws, and find the same weights.)
 Packs are measured in one process with one thread and with two, and as two packs in two processes of
 one thread, as `study run` does it.
 
-    python benchmarks/packed.py        about 3 minutes, 2 GB
+    python -m benchmarks.packed        about 3 minutes, 2 GB
 
 The physical limits are the fastest float32 matmul (4,096 x 4,096) and the fastest stream (c = a + b
 over 800 MB) of this run. A step is counted as its matmuls and convolutions, and as nine passes over
@@ -32,8 +32,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from measure import SPAWN, best_of, verdict, with_idle_threads_asleep
-from packed_peer import (
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks.measure import SPAWN, best_of, verdict, with_idle_threads_asleep
+from benchmarks.packed_peer import (
     CASES,
     EPOCHS,
     LOSSES,
@@ -43,8 +45,6 @@ from packed_peer import (
     items_of,
     run_stock,
 )
-from torch.utils.flop_counter import FlopCounterMode
-
 from lightning_modules.classifier import AnnotatorClassifier
 from lightning_modules.packed.pack_member import Member
 from lightning_modules.packed.packed_classifier import PackedClassifier

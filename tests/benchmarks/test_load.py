@@ -1,34 +1,21 @@
-"""What benchmarks/load.py does with 1,000,000 items, at smaller sizes: memory grows by as much for
-each further item, and by less than its embedding.
+"""What benchmarks/data/load.py does with 1,000,000 items, at smaller sizes: memory grows by as much
+for each further item, and by less than its embedding.
 """
 
 import shutil
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks/load.py"
+from benchmarks.data import load
+
 SIZES = (60_000, 120_000, 180_000)
-
-
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The script as a module, with those beside it to be found as when it runs."""
-    monkeypatch.syspath_prepend(SCRIPT.parent)
-    spec = spec_from_file_location("load", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.long
 def test_votes_are_read_described_delivered_and_trained_on_in_memory_that_is_flat_for_each_item(
-    tmp_path: Path, load: Any
+    tmp_path: Path,
 ):
     trained, highest = [], 0
     for items in SIZES:

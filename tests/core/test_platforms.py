@@ -61,7 +61,7 @@ def test_what_needs_them_works_without_or_says_so(code: str, printed: str):
 
 @pytest.mark.parametrize("script", ["load", "delivery"])
 def test_a_benchmark_of_memory_says_that_it_needs_linux(script: str):
-    run = f"sys.path.insert(0, 'benchmarks')\nimport {script} as script\n"
+    run = f"import benchmarks.data.{script} as script\n"
     done = python(
         run + "sys.platform = 'darwin'\nscript.compare_with_loops = list\nscript.main()\n"
     )

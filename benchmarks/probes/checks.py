@@ -7,7 +7,7 @@ that scores do with their inputs before they compute with them, timed inside the
 Seconds are those of the CPU, of one thread; the dearest checks are held against the cheapest
 `test`.
 
-    PLURALITY_DATA=data OMP_NUM_THREADS=1 python benchmarks/checks.py        about half a minute
+    PLURALITY_DATA=data python -m benchmarks checks        about half a minute
 
 Without PLURALITY_DATA, random images and votes of the same size take CIFAR-10H's place. Target:
 under 2 % of a `test`.
@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from measure import verdict
 
+from benchmarks.measure import verdict
 from cli import main as command
 from datamodules import CIFAR10H
 from datamodules.votes.table import VoteTable

@@ -1,5 +1,5 @@
-"""The peers of benchmarks/hessian.py, PyHessian and curvlinops with scipy, each brought to the
-accuracy that is asked for.
+"""The peers of hessian.py, PyHessian and curvlinops with scipy, each brought to the accuracy asked
+for.
 """
 
 import math

@@ -8,7 +8,7 @@ eval mode and without gradients, and timed to the metrics of its own OODMetrics;
 which pytorch-ood does not have, is a detector of four lines in its interface. Both sides use the
 same number of threads.
 
-    OMP_NUM_THREADS=1 python benchmarks/ood.py        about five minutes on an idle core
+    OMP_NUM_THREADS=1 python -m benchmarks.probes.ood        about five minutes on an idle core
 
 Targets: all eight scores at most 1.2 times the plain forward passes plus ODIN's own cost; at least
 5 times faster than pytorch-ood without ODIN and 2 times with it.
@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measure import best_of, verdict
 from pytorch_ood import detector as peer
 from pytorch_ood.api import LogitsDetector
 from pytorch_ood.metrics import OODMetrics
 from torch import Tensor
 
+from benchmarks.measure import best_of, verdict
 from callbacks import OODScores
 from callbacks.ood.detectors import ODIN
 from callbacks.ood.passes import foreign_loader

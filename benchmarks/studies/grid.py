@@ -13,7 +13,7 @@ fastest counts, one thread or two for the peer, whichever is faster. They are ex
 epochs of the grid, none stopped early. Ours includes the start of every process; neither includes
 the writing of results. What the real study takes from start to end is in configs/studies.
 
-    python benchmarks/grid.py        about 3 minutes on two idle cores, 1 GB
+    python -m benchmarks.studies.grid        about 3 minutes on two idle cores, 1 GB
 
 A number after it leaves out all but as many of the nine cases.
 """
@@ -24,10 +24,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from measure import best_of, verdict, with_idle_threads_asleep
-from packed import CORES, THREADS, run_packs_side_by_side, silence
-from packed_peer import Case, run_stock
-
+from benchmarks.measure import best_of, verdict, with_idle_threads_asleep
+from benchmarks.packed import CORES, THREADS, run_packs_side_by_side, silence
+from benchmarks.packed_peer import Case, run_stock
 from datamodules.votes.delivery import MajorityVote, SoftLabels
 from lightning_modules.networks import MLPHead
 

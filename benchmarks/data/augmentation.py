@@ -7,7 +7,7 @@ images, as torchvision's own CIFAR10 dataset gives them, or byte tensors (v2). T
 measured with one thread and with all: more are faster on an idle machine, far slower where other
 work holds one of them up. The verdict is on the faster.
 
-    python benchmarks/augmentation.py        about 40 seconds
+    python -m benchmarks.data.augmentation        about 40 seconds
 
 Target: at least 20 times the images per second of the peer without workers, and more than the peer
 with two workers.
@@ -15,13 +15,13 @@ with two workers.
 
 import numpy as np
 import torch
-from measure import best_of, verdict
 from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 from torchvision.transforms import v2
 
+from benchmarks.measure import best_of, verdict
 from datamodules.loading import TensorLoader
 from datamodules.order import BatchOrder
 from datamodules.preparation import CropFlip

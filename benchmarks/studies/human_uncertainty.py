@@ -12,17 +12,16 @@ fastest counts, one thread or two for the peer, whichever is faster. They are ex
 epochs, none stopped early; neither includes tests, predictions and the writing of results. What the
 real study takes from start to end is in configs/studies/human_uncertainty.yaml.
 
-    python benchmarks/human_uncertainty.py        about 3 minutes on two idle cores, 1 GB
+    python -m benchmarks.studies.human_uncertainty        about 3 minutes on two idle cores, 1 GB
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from grid import in_minutes
-from measure import verdict, with_idle_threads_asleep
-from packed import CORES, THREADS, run_packs_side_by_side, silence
-from packed_peer import RATE, Case, run_stock
-
+from benchmarks.measure import verdict, with_idle_threads_asleep
+from benchmarks.packed import CORES, THREADS, run_packs_side_by_side, silence
+from benchmarks.packed_peer import RATE, Case, run_stock
+from benchmarks.studies.grid import in_minutes
 from datamodules.votes.delivery import SoftLabels
 from lightning_modules.networks import DeeperFFN, LeNet, SimpleFFN
 

@@ -17,7 +17,7 @@ The peer is torch's DataLoader over a dataset of single rows of the same memory 
 and with two, in the same random order. Both read a file that the system has already cached, and
 both again after the file was dropped from the cache.
 
-    python benchmarks/load.py        about 20 minutes on a busy machine, 3 GB, 5 GB of disk
+    python -m benchmarks.data.load        about 20 minutes on a busy machine, 3 GB, 5 GB of disk
 
 The files lie below /tmp, or in the folder that is given. Further words: other numbers of items.
 
@@ -51,8 +51,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from load_parts import BATCH, FEWEST, LIMIT, OURS, rates, stages
-from measure import linux_counts_memory, verdict
+
+from benchmarks.data.load_parts import BATCH, FEWEST, LIMIT, OURS, rates, stages
+from benchmarks.measure import linux_counts_memory, verdict
 
 CLASSES, VOTES, FEATURES, ANNOTATORS = 100, 20, 1024, 5000
 SIZES = (250_000, 500_000, 1_000_000)
@@ -120,7 +121,7 @@ def measure(folder: Path, items: int) -> dict[str, float]:
 
 def in_process(part: str, where: Path) -> dict[str, Any]:
     """Do `stages` or `rates` in a process of its own; returns what it prints."""
-    command = [sys.executable, __file__, part, str(where)]
+    command = [sys.executable, "-m", "benchmarks.data.load", part, str(where)]
     settings = {**os.environ, **SETTINGS}
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=settings)
     return json.loads(done.stdout)

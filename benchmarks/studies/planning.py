@@ -4,7 +4,7 @@
 The peer is what a study would cost without planning each factor once: parsing every run's options,
 measured on a sample and extrapolated.
 
-    python benchmarks/planning.py
+    python -m benchmarks.studies.planning
 """
 
 import json

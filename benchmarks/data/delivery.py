@@ -7,7 +7,7 @@ work, which indexes each item's own shuffled list with epoch % length. The loops
 making a tensor of their list. All use one thread, so that other work on the machine does not decide
 the ratio.
 
-    PLURALITY_DATA=data python benchmarks/delivery.py        about 45 seconds, 4 GB, on Linux
+    PLURALITY_DATA=data python -m benchmarks.data.delivery        about 45 seconds, 4 GB, on Linux
 
 Without PLURALITY_DATA (the folder that holds cifar-10h/cifar10h-counts.npy), a synthetic table of
 the same shape takes CIFAR-10H's place. Then a table of 1,000,000 x 100 shows the time to bind, the
@@ -26,8 +26,8 @@ from time import perf_counter
 
 import numpy as np
 import torch
-from measure import best_of, linux_counts_memory, verdict
 
+from benchmarks.measure import best_of, linux_counts_memory, verdict
 from datamodules.votes.delivery import Delivery, Multipass, StochasticLabelSampling
 from datamodules.votes.table import VoteTable
 

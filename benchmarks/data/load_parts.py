@@ -1,4 +1,4 @@
-"""The parts of benchmarks/load.py that are measured, each in a process of its own."""
+"""The parts of benchmarks/data/load.py that are measured, each in a process of its own."""
 
 import json
 import os

@@ -10,7 +10,7 @@ eigenvalue converged to 1e-6 and, since these networks are piecewise linear in e
 exact trace of their Gauss-Newton matrix from per-item gradients, which equals the Hessian's.
 Seconds of a trace by Hutchinson are seconds per product times the products needed.
 
-    python benchmarks/hessian.py        about 10 minutes
+    python -m benchmarks.probes.hessian        about 10 minutes
 
 Target: at least 3 times as fast as PyHessian on the MLP and LeNet, 1.5 times on the ResNet; never
 slower than curvlinops with scipy's eigsh.
@@ -24,7 +24,11 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from hessian_peers import (
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+
+from benchmarks.measure import verdict
+from benchmarks.probes.hessian_peers import (
     EIGENVALUE,
     TRACE,
     Batches,
@@ -34,10 +38,6 @@ from hessian_peers import (
     reached,
     timed,
 )
-from measure import verdict
-from torch import Tensor
-from torch.func import functional_call, grad, vmap
-
 from callbacks.hessian.eigenvalues import ends_by_lanczos
 from callbacks.hessian.hessian_product import HessianProduct
 from callbacks.hessian.spectrum import Spectrum

@@ -8,7 +8,7 @@ peer is torch's DataLoader over a TensorDataset of inputs that are standardised 
 workers, in the same datamodule. One thread: a step this small gains nothing from a second, and
 waiting for one that other work holds up would decide the result.
 
-    python benchmarks/loading_share.py        about 40 seconds
+    python -m benchmarks.data.loading_share        about 40 seconds
 
 Target: under 5 % of the epoch.
 """
@@ -24,9 +24,9 @@ from typing import Any
 
 import torch
 from lightning import Callback, Trainer
-from measure import verdict
 from torch.utils.data import DataLoader, TensorDataset
 
+from benchmarks.measure import verdict
 from datamodules.datasets.digits import Digits
 from datamodules.loading import TensorLoader
 from datamodules.votes.delivery import BoundDelivery, Delivery, Multipass, StochasticLabelSampling

@@ -1,0 +1,1 @@
+"""What feeds a training: deliveries, augmentation, loaders and files."""

@@ -1,0 +1,1 @@
+"""What is measured on a trained network: Hessian, OOD scores, and what checks of scores cost."""

@@ -1,0 +1,1 @@
+"""Whole studies: planning, and their trainings from start to end."""
