@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 import torch
-from captum.attr import LayerGradCam
 from torch import Tensor, nn
 
 from callbacks.figures.grad_cam_panel import draw_panel
@@ -112,6 +111,8 @@ def grad_cam_maps(network: nn.Module, layer: nn.Module, inputs: Tensor, classes:
     The network is left as it was found. Layers that are followed by an operation in place are safe:
     captum hands on a copy of the layer's output.
     """
+    from captum.attr import LayerGradCam
+
     with preserve_state(network):
         network.requires_grad_(False)  # only what follows the layer is differentiated
         method = LayerGradCam(network, layer)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import relplot
 from lightning import LightningModule, Trainer
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -98,10 +97,12 @@ def draw_reliability(
     """The smooth reliability curve of the top class (relplot), thick where many items lie and thin
     where few do; a point where all confidences are alike.
     """
+    from relplot import prepare_rel_diagram  # takes a second, which not every command needs
+
     confidence, outcome = (
         values.numpy() for values in functional.confidence_and_outcome(probs, target_probs)
     )
-    curve = relplot.prepare_rel_diagram(
+    curve = prepare_rel_diagram(
         confidence, outcome, plot_confidence_band=False, report_CE_std=False
     )
     inside = (curve["mesh"] >= confidence.min()) & (curve["mesh"] <= confidence.max())

@@ -165,6 +165,6 @@ def _descendants(base: type) -> set[str]:
     result = {
         child.__name__
         for child in base.__subclasses__()
-        if not child.__name__.startswith(("_", "LazyInstance_")) and not isabstract(child)
+        if not child.__name__.startswith("_") and not isabstract(child)
     }
     return result.union(*(_descendants(child) for child in base.__subclasses__()))

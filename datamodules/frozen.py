@@ -5,6 +5,7 @@ They are made once and kept.
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 import torch
@@ -37,7 +38,9 @@ class FrozenDataModule(VoteDataModule):
                 paper does not say whether it did.
         """
         super().__init__(**kwargs)
-        self.embedder, self.cache, self.standardize = embedder, cache, standardize
+        # a default is shared by all who take it, and must not carry what one of them has loaded
+        self.embedder = copy(embedder)
+        self.cache, self.standardize = cache, standardize
         # of the training items, where features are standardised
         self._moments: Moments | None = None
         self._foreign: dict[tuple[str, str], Tensor] = {}  # read once for all members of a pack

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jsonargparse.typing import lazy_instance
 from lightning import LightningDataModule
 from torch import Tensor
 
@@ -42,7 +41,7 @@ class VoteDataModule(LightningDataModule, ABC):
 
     def __init__(
         self,
-        delivery: Delivery = lazy_instance(SoftLabels),
+        delivery: Delivery = SoftLabels(),
         votes_per_item: int | None = None,
         batch_size: int = 128,
         num_workers: int = 0,

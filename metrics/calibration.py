@@ -5,7 +5,6 @@ functions of (probs, target_probs), which `metrics.functional` has as well.
 from typing import Literal, NamedTuple
 
 import numpy as np
-import relplot
 import torch
 from torch import Tensor
 
@@ -59,9 +58,11 @@ def smooth_ece(probs: Values, target_probs: Values, against: Outcome = "majority
     """Smooth calibration error of the top class (Blasiok and Nakkiran 2023), by its authors'
     relplot: no bins to choose.
     """
+    from relplot import smECE  # takes a second: it imports pandas, seaborn and sklearn
+
     confidence, outcome = confidence_and_outcome(probs, target_probs, against)
     return torch.as_tensor(
-        relplot.smECE(confidence.detach().cpu().numpy(), outcome.detach().cpu().numpy()),
+        smECE(confidence.detach().cpu().numpy(), outcome.detach().cpu().numpy()),
         dtype=torch.float64,
     )
 

@@ -8,7 +8,6 @@ from string import Formatter
 from typing import ClassVar
 
 import numpy as np
-from jsonargparse.typing import lazy_instance
 
 from core.errors import InputError
 from datamodules.embedders import Embedder, SentenceEmbedder
@@ -66,7 +65,7 @@ class ChaosNLI(FrozenInThreeParts):
 
     def __init__(
         self,
-        embedder: Embedder = lazy_instance(SentenceEmbedder),
+        embedder: Embedder = SentenceEmbedder(),
         subsets: tuple[str, ...] = ("snli", "mnli"),
         template: str | None = None,
         **kwargs,

@@ -1,7 +1,6 @@
 """CIFAR-10H with the embeddings of a frozen model as inputs, for heads that train in seconds."""
 
 import numpy as np
-from jsonargparse.typing import lazy_instance
 from torch import Tensor
 
 from datamodules.datasets.cifar10h import CIFAR10H
@@ -16,7 +15,7 @@ class CIFAR10HFrozen(FrozenDataModule, CIFAR10H):  # pyright: ignore[reportIncom
     The inputs are embeddings, made once and kept in `cache`.
     """
 
-    def __init__(self, embedder: Embedder = lazy_instance(EfficientNetLite0), **kwargs):
+    def __init__(self, embedder: Embedder = EfficientNetLite0(), **kwargs):
         """
         Args:
             embedder: A class of datamodules.embedders by name, with its own options; the paper used

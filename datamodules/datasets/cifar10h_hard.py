@@ -5,7 +5,6 @@ They are chosen evenly over entropy.
 
 import numpy as np
 import torch
-from jsonargparse.typing import lazy_instance
 from torch import Tensor
 
 from core.randomness import generator
@@ -25,7 +24,7 @@ class CIFAR10HHard(FrozenInThreeParts):
 
     def __init__(
         self,
-        embedder: Embedder = lazy_instance(EfficientNetLite0),
+        embedder: Embedder = EfficientNetLite0(),
         choice_seed: int | None = 0,
         **kwargs,
     ):

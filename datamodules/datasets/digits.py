@@ -5,7 +5,6 @@ The digits are real, and made ambiguous by blending pairs.
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
 
 from core.randomness import generator
 from corpora.annotation.crowd import YesNoUnsureCrowd, class_evidence
@@ -63,6 +62,8 @@ def blended_digits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     A family has the class of its first digit. Rows 0 to F-1 are the families' first digits, then
     come the second digits and the two blends.
     """
+    from sklearn.datasets import load_digits  # takes half a second: only who wants digits waits
+
     digits, labels = (np.asarray(values) for values in load_digits(return_X_y=True))
     rng = generator(seed, "digit-pairs")
     first, second = rng.permutation(len(digits))[: len(digits) // 2 * 2].reshape(2, -1)

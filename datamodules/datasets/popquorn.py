@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from jsonargparse.typing import lazy_instance
 
 from core.errors import InputError
 from datamodules.embedders import Embedder, SentenceEmbedder
@@ -53,7 +52,7 @@ class POPQUORN(FrozenInThreeParts):
     }
     TOTALS: ClassVar = (25_042, 3_718, 506)  # ratings, items, raters
 
-    def __init__(self, embedder: Embedder = lazy_instance(SentenceEmbedder), **kwargs):
+    def __init__(self, embedder: Embedder = SentenceEmbedder(), **kwargs):
         """
         Args:
             embedder: A class of datamodules.embedders by name, with its own options; the paper used

@@ -10,9 +10,9 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from time import sleep
+from typing import TYPE_CHECKING
 
 import numpy as np
-import requests
 import torch
 from torch import Tensor
 
@@ -21,6 +21,9 @@ from core.randomness import generator
 from datamodules.embedders.embedder import Embedder, Inputs
 from datamodules.embedders.openai_limits import cut_to_limit, requests_within_limits
 from datamodules.embedders.texts import check_texts
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest, Response
 
 KEY = "OPENAI_API_KEY"
 BYTES_PER_TOKEN = 4  # of English text, about; only for the estimate
@@ -101,6 +104,8 @@ class OpenAIEmbedder(Embedder):
 
     def _ask(self, texts: list[str]) -> np.ndarray:
         """One request, tried again after rate limits, server errors and dropped connections."""
+        import requests
+
         asked = {
             "model": self.model,
             "input": texts,
@@ -145,7 +150,7 @@ class OpenAIEmbedder(Embedder):
         jitter = rng.uniform(0.5, 1)
         return min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * jitter
 
-    def _refusal(self, answer: requests.Response) -> str:
+    def _refusal(self, answer: "Response") -> str:
         """Why a request failed; raises an `InputError` where another try would be useless."""
         code = answer.status_code
         if code in (401, 403):  # nothing of the answer is shown, because it may quote the key
@@ -199,18 +204,18 @@ def _key() -> str:
     return key
 
 
-def _sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
+def _sign(request: "PreparedRequest") -> "PreparedRequest":
     request.headers["Authorization"] = f"Bearer {_key()}"
     return request
 
 
-def _message(answer: requests.Response) -> str:
+def _message(answer: "Response") -> str:
     """What the server says, cut to a sentence and without anything that looks like a key."""
     message = " ".join(answer.text.split())[:300].replace(_key(), "…")
     return re.sub(r"sk-[\w*-]+", "sk-…", message)
 
 
-def _asked_wait(answer: requests.Response) -> float:
+def _asked_wait(answer: "Response") -> float:
     """The seconds of a Retry-After header; 0 where there is none, or a date."""
     asked = answer.headers.get("Retry-After", "")
     return float(asked) if re.fullmatch(r"\d+(\.\d+)?", asked) else 0.0

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import timm
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
@@ -34,6 +33,8 @@ class TimmEmbedder(ImageEmbedder):
     weights: str | None = None
 
     def __post_init__(self):
+        import timm  # takes half a second, which other embedders need not wait for
+
         if not timm.is_model(self.model):
             family = self.model.split(".")[0].split("_")[0]
             near = ", ".join(timm.list_models(f"*{family}*")[:5]) or "see timm.list_models()"
@@ -81,7 +82,9 @@ class TimmEmbedder(ImageEmbedder):
 
     @property
     def _config(self) -> Any:
-        return timm.get_pretrained_cfg(self.model)
+        from timm import get_pretrained_cfg
+
+        return get_pretrained_cfg(self.model)
 
     @cached_property
     def _file(self) -> Path:
@@ -99,13 +102,15 @@ class TimmEmbedder(ImageEmbedder):
     @cached_property
     def network(self) -> nn.Module:
         """Raises an `InputError` where weights, model and size do not fit together."""
+        from timm import create_model
+
         fixed = self.image_size and self._config.fixed_input_size
         size: dict[str, Any] = {"img_size": self.image_size} if fixed else {}
         overlay = {"file": str(self._file)}
         # With its own head: without it timm would accept a file of another model and leave weights
         # at random.
         try:
-            network = timm.create_model(
+            network = create_model(
                 self.model, pretrained=True, pretrained_cfg_overlay=overlay, **size
             )
         except (RuntimeError, AssertionError, KeyError, OSError, SafetensorError) as error:

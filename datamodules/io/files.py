@@ -13,7 +13,6 @@ from tokenize import TokenError
 from typing import Literal
 
 import numpy as np
-import pooch
 
 from core.atomic_io import SUFFIX, remove_partial_files
 from core.errors import InputError
@@ -137,11 +136,13 @@ def _download(path: Path, file: PublishedFile) -> None:
 
     An archive that lies there is used as it is.
     """
+    from pooch import file_hash
+
     name = file.url.rsplit("/", 1)[-1].partition("?")[0]
     known = file.archive_sha256 or (None if file.member else file.sha256)
     kept = path.parent / name
     with TemporaryDirectory(dir=path.parent, prefix=".download.", suffix=SUFFIX) as folder:
-        if kept.is_file() and (known is None or pooch.file_hash(kept) == known):
+        if kept.is_file() and (known is None or file_hash(kept) == known):
             fetched = kept
         else:
             fetched = _fetched(file, known, Path(folder, name), path)
@@ -164,6 +165,8 @@ def _download(path: Path, file: PublishedFile) -> None:
 
 
 def _fetched(file: PublishedFile, known: str | None, to: Path, path: Path) -> Path:
+    import pooch  # with all that downloads need, which files that are here do not
+
     try:
         # pooch downloads to a temporary name and moves the file into place only when its hash is
         # right

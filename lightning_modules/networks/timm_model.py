@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import timm
 import torch
 from torch import Tensor
 
@@ -18,6 +17,8 @@ class TimmModel(Network):
     def __init__(
         self, input_shape: tuple[int, ...], num_classes: int, name: str, pretrained: bool = False
     ):
+        import timm  # takes half a second, which other networks need not wait for
+
         super().__init__()
         check_images(f"TimmModel ({name})", input_shape)
         if not timm.is_model(name):

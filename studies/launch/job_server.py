@@ -136,6 +136,8 @@ if __name__ == "__main__":
     die_with_parent(int(sys.argv[1]))
     # Ctrl-C reaches all processes of a terminal; the launcher says so, and ends this one
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import relplot  # noqa: F401  # for every job's figures
+
     import experiment.plurality_cli  # noqa: F401
     import studies.launch.pack_job  # noqa: F401
 
