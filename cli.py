@@ -1,6 +1,4 @@
-"""The one door: `cli.py fit|validate|test|predict --config configs/….yaml`, `describe`, `study
-plan|run|report|evaluate`, `corpus build|annotate`. It only wires.
-"""
+"""The one door, which only wires: `cli.py --help` lists its commands."""
 
 import logging
 import sys
@@ -11,10 +9,18 @@ from typing import TYPE_CHECKING
 from core.interruption import DIVERGED, Interrupted, interrupt_on_signals
 from core.parent_process import die_with_first_process
 from core.platforms import refuse_other_systems
+from core.terminal import check_command, wants_help
+from experiment import command_help
 from experiment.processes.end_together import end_interrupted, tell_and_end
 
 if TYPE_CHECKING:
     from experiment.plurality_cli import PluralityCLI
+
+COMMANDS = {
+    **{command: what for command, (what, _) in command_help.COMMANDS.items()},
+    "study": "many runs as one thing: plan, run, report, evaluate",
+    "corpus": "which images to ask people about, and what they said: build, annotate",
+}
 
 
 def main(args: list[str] | None = None) -> "PluralityCLI | None":
@@ -36,25 +42,56 @@ def main(args: list[str] | None = None) -> "PluralityCLI | None":
 
 
 def _run(words: list[str]) -> "PluralityCLI | None":
-    """Imports are part of the work: they take seconds, in which somebody may press Ctrl-C."""
-    if words[:1] == ["corpus"]:
+    """Imports are part of the work: they take seconds, in which somebody may press Ctrl-C.
+
+    Help, and a word that is no command, wait for none of them.
+    """
+    command, rest = (words[0], words[1:]) if words else ("", [])
+    if command in ("", "-h", "--help"):
+        print(help_text())
+        return None if command else sys.exit(2)
+    if not command.startswith("-"):
+        check_command(command, list(COMMANDS), "cli.py")
+    _quiet()
+    if command == "corpus":
         from corpora.command import corpus_command
 
-        return corpus_command(words[1:])
-    if words[:1] == ["study"]:
-        from studies.commands import study_command
+        return corpus_command(rest)
+    if command == "study":
+        from studies.study_command import study_command
 
-        _quiet()
-        return study_command(words[1:])
-    if words[:1] == ["describe"]:
+        return study_command(rest)
+    if not command.startswith("-") and wants_help(rest):
+        if rest[-1:] != ["all"]:
+            print(command_help.help_text(command))
+            return None if rest else sys.exit(2)
+        words = ["fit" if command == "describe" else command, "--help"]
+    elif command == "describe":
         from experiment.describe_command import describe_command
 
-        _quiet()
-        return describe_command(words[1:])
+        return describe_command(rest)
     from experiment.plurality_cli import run_command
 
-    _quiet()
     return run_command(words)
+
+
+def help_text() -> str:
+    """Every command in a line."""
+    return "\n".join(
+        [
+            "usage: cli.py COMMAND [options]",
+            "",
+            "Train and judge classifiers on what annotators actually said.",
+            "",
+            *(f"  {command:10}{what}" for command, what in COMMANDS.items()),
+            "",
+            "  python cli.py fit --config configs/digits.yaml",
+            "  python cli.py test --config configs/digits.yaml",
+            "  python cli.py study plan configs/studies/digits.yaml",
+            "",
+            "cli.py COMMAND --help explains one of them.",
+        ]
+    )
 
 
 def _quiet() -> None:

@@ -3,13 +3,16 @@
 A message is one sentence that says what is wrong and what would be right.
 """
 
+import difflib
 import errno
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from inspect import isabstract
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:  # a command that only explains itself imports nothing
+    import numpy as np
 
 LONGEST = 900  # characters of a message
 
@@ -105,7 +108,7 @@ def _file_of(error: BaseException) -> str:
     return os.fsdecode(name) if isinstance(name, str | bytes) else "a file"
 
 
-def name_rows(rows: Sequence[int] | np.ndarray, shown: int = 3) -> str:
+def name_rows(rows: "Sequence[int] | np.ndarray", shown: int = 3) -> str:
     """Name the first few of many rows, so that an error about a large file stays one sentence.
 
     >>> name_rows([4])
@@ -128,37 +131,61 @@ def name_some(names: Sequence[str], total: int | None = None, shown: int = 3) ->
     return ", ".join(names[:shown]) + (f" and {total - shown} more" if total > shown else "")
 
 
+def hint(value: Any, allowed: Iterable[Any]) -> str:
+    """The allowed name that was probably meant, if any is near.
+
+    >>> hint("colums", ["rows", "columns"]), hint("red", ["rows", "columns"])
+    (' (did you mean columns?)', '')
+    """
+    near = difflib.get_close_matches(str(value)[:100], map(str, allowed), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
 # What `parse_error` makes of an inner parser's report; the outer parser's report quotes it and adds
 # a key in front.
-_SENTENCE = re.compile(r"[\w.]+ is (?:not an option|.+, which is not .+)\.")
+_SENTENCE = re.compile(
+    r"[\w.]+ is (?:not an option(?: \(did you mean [\w.]+\?\))?|.+, which is not .+)\."
+)
+_UNKNOWN = re.compile(
+    r"Option '([\w.]+)' is not accepted|does not accept option '([\w.]+)'"
+    r"|unrecognized arguments: --([\w.]+)"
+)
 
 
-def parse_error(message: str, choices: dict[str, type]) -> str:
+def parse_error(message: str, choices: dict[str, type], known: Iterable[str] = ()) -> str:
     r"""One sentence out of an argument parser's report.
 
-    `choices` gives the base class of options that name a class.
+    `choices` gives the base class of options that name a class, and `known` the options that there
+    are.
 
     >>> parse_error("Parser key \"trainer.max_epochs\":\n  Expected a <class 'int'>. Got value: three", {})
     'trainer.max_epochs is three, which is not int.'
     >>> parse_error("Parser key \"data\":\n  Errors:\n    - epsilon is not an option.\n", {})
     'data.epsilon is not an option.'
+    >>> parse_error("Option 'trainer.max_epoch' is not accepted", {}, ["trainer.max_epochs"])
+    'trainer.max_epoch is not an option (did you mean trainer.max_epochs?).'
     """  # noqa: E501
     keys = re.findall(r'Parser key "([^"]+)"', message)
     inner = _SENTENCE.search(message)
     if inner:
-        return ".".join([*keys[:1], inner.group()])
-    unknown = re.search(r"Option '([\w.]+)' is not accepted", message)
+        sentence = inner.group()
+        if keys and "which is not" not in sentence:
+            sentence = sentence.replace("did you mean ", f"did you mean {keys[0]}.")
+        return ".".join([*keys[:1], sentence])
+    unknown = _UNKNOWN.search(message)
     if unknown:
-        return f"{unknown.group(1)} is not an option."
+        name = unknown[1] or unknown[2] or unknown[3]
+        return f"{name} is not an option{hint(name, known)}."
     given = re.search(r"(?:import path string: |Given value: |Got value: )(.+)", message)
     types = list(dict.fromkeys(re.findall(r"Expected a <class '(?:[\w.]+\.)?(\w+)'>", message)))
     if not keys or not given:
         return " ".join(message.split()).rstrip(".:") + "."
     base = choices.get(keys[0].rsplit(".")[-1])
-    allowed = " or ".join(types).replace("NoneType", "null")
+    allowed, value = " or ".join(types).replace("NoneType", "null"), given.group(1).strip()
     if base:
-        allowed = f"one of {', '.join(sorted(_descendants(base)))}"
-    return f"{keys[0]} is {given.group(1).strip()}, which is not {allowed or 'allowed'}."
+        names = sorted(_descendants(base))
+        allowed = f"one of {', '.join(names)}{hint(value, names)}"
+    return f"{keys[0]} is {value}, which is not {allowed or 'allowed'}."
 
 
 def _descendants(base: type) -> set[str]:

@@ -4,48 +4,19 @@ In this folder is what one subclasses: `VoteDataModule`, its loaders, its order 
 transformations. Imports core and corpora; votes and io know neither corpora nor the rest.
 """
 
-from datamodules.custom.own_votes import OwnVotes
-from datamodules.datasets.chaosnli import ChaosNLI
-from datamodules.datasets.cifar10h import CIFAR10H
-from datamodules.datasets.cifar10h_frozen import CIFAR10HFrozen
-from datamodules.datasets.cifar10h_hard import CIFAR10HHard
-from datamodules.datasets.digits import Digits
-from datamodules.datasets.mnist_subset import MNISTSubset
-from datamodules.datasets.popquorn import POPQUORN
-from datamodules.datasets.soft_digits import SoftDigits
-from datamodules.vote_datamodule import VoteDataModule
-from datamodules.votes.delivery import (
-    Delivery,
-    DeterministicControl,
-    LabelSmoothing,
-    MajorityVote,
-    Mixup,
-    Multipass,
-    ShuffledSLS,
-    SoftLabels,
-    StochasticLabelSampling,
-)
-from datamodules.votes.table import VoteTable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "CIFAR10H",
-    "POPQUORN",
-    "CIFAR10HFrozen",
-    "CIFAR10HHard",
-    "ChaosNLI",
-    "Delivery",
-    "DeterministicControl",
-    "Digits",
-    "LabelSmoothing",
-    "MNISTSubset",
-    "MajorityVote",
-    "Mixup",
-    "Multipass",
-    "OwnVotes",
-    "ShuffledSLS",
-    "SoftDigits",
-    "SoftLabels",
-    "StochasticLabelSampling",
-    "VoteDataModule",
-    "VoteTable",
-]
+if TYPE_CHECKING:
+    from datamodules.by_name import *  # noqa: F403
+    from datamodules.by_name import __all__ as __all__
+
+
+def __getattr__(name: str) -> Any:
+    """Import the datasets when the first of them is asked for.
+
+    So votes are read, and corpora built, without Lightning.
+    """
+    if not name[0].isupper() and name != "__all__":  # a module, or what Python looks for
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("datamodules.by_name"), name)

@@ -118,7 +118,7 @@ def known_classes() -> list[str]:
         timm_optim,
     ):
         public = getattr(module, "__all__", None) or vars(module)
-        classes = {name: vars(module).get(name) for name in public if not name.startswith("_")}
+        classes = {name: getattr(module, name, None) for name in public if not name.startswith("_")}
         result += [
             f"{module.__name__}.{name}"
             for name, kind in classes.items()

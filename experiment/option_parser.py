@@ -1,8 +1,10 @@
 """The parser of a run's options: a mistake is one sentence, and a file must be plain YAML."""
 
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.cli import LightningArgumentParser
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -22,15 +24,22 @@ CHOICES = {
     "network": Network,
     "optimizer": Optimizer,
     "scheduler": LRScheduler,
+    "callbacks": Callback,
 }
 
 
 class Parser(LightningArgumentParser):
-    """Reports a wrong option as one sentence instead of a page of usage."""
+    """Reports a wrong option as one sentence instead of a page of usage.
+
+    An option is what it says: a name that is cut short is none.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
 
     def error(self, message, ex=None):
         """Raise the sentence, where argparse would print it and leave."""
-        raise OptionError(parse_error(message, CHOICES)) from ex
+        raise OptionError(parse_error(message, CHOICES, _options(self))) from ex
 
     def parse_args(self, args=None, *more, **kwargs):
         """Parse what was typed, once its values are known to be plain YAML."""
@@ -45,3 +54,12 @@ class Parser(LightningArgumentParser):
             return super().parse_path(path, *args, **kwargs)
         except OptionError as error:
             raise OptionError(f"{path}: {error}") from error
+
+
+def _options(parser: ArgumentParser) -> list[str]:
+    """The options of a parser and of its commands."""
+    names = [name.removeprefix("--") for name in parser._option_string_actions]
+    for action in parser._actions:
+        if isinstance(action.choices, dict):
+            names += [name for command in action.choices.values() for name in _options(command)]
+    return names

@@ -2,6 +2,7 @@
 from the config.
 """
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,15 @@ class PluralityCLI(LightningCLI):
     training: TrainingRecord | None = None  # how the run's training ended, where it has
 
     def __init__(self, *args: Any, **kwargs: Any):
+        typed = kwargs.get("args")
+        words, every = sys.argv[1:] if typed is None else typed, super().subcommands()
+        self._subcommands = {word: every[word] for word in words[:1] if word in every} or every
         with ExitStack() as self._held:  # what this command holds against others, until it ends
             super().__init__(*args, **kwargs)
+
+    def subcommands(self) -> dict[str, set[str]]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The one that was typed: a parser for each takes a while to make."""
+        return self._subcommands
 
     def _run_subcommand(self, subcommand: str) -> None:
         with naming(self.run_dir):

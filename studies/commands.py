@@ -1,7 +1,6 @@
-"""`python cli.py study plan|run|report|evaluate STUDY.yaml`: what a user does with a study."""
+"""What a user does with a study: `studies.study_command` has read what was typed."""
 
 import argparse
-import os
 import sys
 from collections import Counter
 from functools import partial
@@ -11,12 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from callbacks.results import read_failure, read_results
-from core.errors import InputError
-from core.file_names import check_folder
 from core.interruption import DIVERGED, Interrupted
 from core.terminal import plain_console
 from experiment.steps_left import steps_left
-from studies.command_options import parse_options
 from studies.launch.begun_jobs import begun_jobs
 from studies.launch.local_launcher import (
     is_done,
@@ -35,19 +31,9 @@ from studies.plan.study import Run, Study
 from studies.typed_commands import typed_command
 
 
-def study_command(arguments: list[str]) -> None:
-    """Do what stands after `cli.py study`."""
-    options = parse_options(arguments)
-    study, runs = Study.load(options.study), Path(options.runs)
+def do(study: Study, runs: Path, processes: int, options: argparse.Namespace) -> None:
+    """Do a command with a study, both of which are known to be right."""
     console = plain_console()
-    processes = os.cpu_count() or 1 if options.processes is None else options.processes
-    if processes < 1:
-        raise InputError(f"--processes is {processes}; it must be 1 or more.")
-    check_folder(runs, "--runs")
-    if options.copy and options.command != "report":
-        raise InputError(f"--copy is {options.copy}; it is for report, not for {options.command}.")
-    if options.calibrate and options.command != "plan":
-        raise InputError(f"--calibrate is for plan, not for {options.command}.")
     if options.command == "plan":
         plan(study, runs, processes, console)
         if options.calibrate:

@@ -10,9 +10,9 @@ from rich.table import Table
 
 from core.terminal import plain_console
 from studies.analysis.collect import collect
-from studies.commands import study_command
 from studies.plan.study import Study
 from studies.report.report import write_report
+from studies.study_command import study_command
 
 STUDY = "configs/studies/digits.yaml"
 COLUMNS = {

@@ -11,10 +11,10 @@ import numpy as np
 from torch import Tensor
 
 from core.errors import name_rows, name_some
-from datamodules import VoteDataModule
 from datamodules.custom.duplicates import first_equal
 from datamodules.memmap_inputs import MemmapInputs
 from datamodules.summary import DatasetSummary
+from datamodules.vote_datamodule import VoteDataModule
 from datamodules.votes.agreement import (
     FAR,
     FEWEST,

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
-from experiment.build import class_of
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -75,6 +74,8 @@ def data_places(data: dict[str, Any], folder: Path) -> dict[str, str]:
     root that holds one of these; any other the first that holds any. So `data.votes: votes.csv` is
     found beside the study, and the run is named by that word wherever it lies.
     """
+    from experiment.build import class_of  # a study is read without what its runs are built of
+
     arguments = data.get("init_args") or {}
     named = [
         str(arguments[option])

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from core.errors import InputError
-from experiment.identity import run_folder
-from studies.plan.cells import Cell, Cells
+from core.errors import InputError, hint
 from studies.plan.places import check_configs
 from studies.plan.selection import Selection, Selections
 from studies.plan.study_checks import (
@@ -22,7 +20,7 @@ from studies.plan.study_checks import (
     check_names_of_files,
 )
 from studies.plan.study_file import read_study_file
-from studies.schema.checks import Checks, hint
+from studies.schema.checks import Checks
 from studies.schema.levels import Levels, all_levels, labelled_levels
 from studies.schema.options import (
     Flag,
@@ -34,6 +32,9 @@ from studies.schema.options import (
     options_of,
     read_entry,
 )
+
+if TYPE_CHECKING:  # a file with a mistake is told so without what its runs are made with
+    from studies.plan.cells import Cell, Cells
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Run:
         """Where it lies: by its name, or by the one that an earlier version gave it, where that is
         there.
         """
+        from experiment.identity import run_folder
+
         return run_folder(runs, self.config, self.name)
 
     def merge_callbacks(self, config: dict[str, Any], source: Path) -> None:
@@ -149,7 +152,9 @@ paired: [seed_everything]
         )
 
     @cached_property
-    def _cells(self) -> Cells:
+    def _cells(self) -> "Cells":
+        from studies.plan.cells import Cells
+
         return Cells(self.path, self.configs, self.options)
 
     def runs(self) -> list[Run]:
@@ -165,7 +170,7 @@ paired: [seed_everything]
                 run.factors[grid] = levels
         return list(result.values())
 
-    def rerun_cells(self, selection: Selection, winner: Run) -> Iterator[Cell]:
+    def rerun_cells(self, selection: Selection, winner: Run) -> "Iterator[Cell]":
         """The runs that a winning cell is run again as: name, config, and levels of the selection's
         own factors.
         """

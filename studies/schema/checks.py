@@ -2,13 +2,11 @@
 would be right.
 """
 
-import difflib
 import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from core.errors import InputError
+from core.errors import InputError, hint
 from core.file_names import length_error
 
 
@@ -93,13 +91,3 @@ class Checks:
     def wrong(self, key: str, what: str) -> NoReturn:
         """Refuse the value of a key."""
         raise InputError(f"{self.path}: {key} {what}.")
-
-
-def hint(value: Any, allowed: Iterable[Any]) -> str:
-    """The allowed name that was probably meant, if any is near.
-
-    >>> hint("colums", ["rows", "columns"]), hint("red", ["rows", "columns"])
-    (' (did you mean columns?)', '')
-    """
-    near = difflib.get_close_matches(str(value)[:100], map(str, allowed), n=1)
-    return f" (did you mean {near[0]}?)" if near else ""

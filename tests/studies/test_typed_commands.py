@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cli import main
-from studies.commands import study_command
 from studies.plan.study import Study
 from studies.report.copy import write_copy
 from studies.report.report import build_report
+from studies.study_command import study_command
 from tests.studies.report.test_report import METRICS, finish, make_study
 
 
