@@ -26,9 +26,9 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }
 OPTIONS = {
-    "--config FILE": "a YAML of options, such as those of configs/; of several the last counts",
-    "--data NAME": "the dataset: CIFAR10H, ChaosNLI, POPQUORN, SoftDigits, Digits, OwnVotes, ...",
-    "--data.delivery NAME": "how votes reach the loss: SoftLabels, MajorityVote, Multipass, ...",
+    "--config FILE": "a YAML of options, as in configs/; of several the last counts",
+    "--data NAME": "the dataset: CIFAR10H, ChaosNLI, Digits, OwnVotes, ...",
+    "--data.delivery NAME": "how votes reach the loss: SoftLabels, Multipass, ...",
     "--data.votes_per_item N": "train on so many votes of each item; null for all",
     "--data.batch_size N": "items per optimizer step",
     "--model.network NAME": "SimpleFFN, DeeperFFN, MLPHead, LeNet, ResNet18 or TimmModel",

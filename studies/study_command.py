@@ -9,12 +9,15 @@ from core.errors import InputError
 from core.file_names import check_folder
 from studies.command_options import parse_options
 from studies.plan.study import Study
+from studies.report.section import check_keys
+from studies.schema.checks import Checks
 
 
 def study_command(arguments: list[str]) -> None:
     """Do what stands after `cli.py study`."""
     options = parse_options(arguments)
     study, runs = Study.load(options.study), Path(options.runs)
+    check_keys(study.report, Checks(study.path))
     processes = os.cpu_count() or 1 if options.processes is None else options.processes
     if processes < 1:
         raise InputError(f"--processes is {processes}; it must be 1 or more.")

@@ -201,7 +201,10 @@ def mistake(capsys: pytest.CaptureFixture, *args: str) -> str:
         (["--data.votes_per_item", "0"], "error: data.votes_per_item is 0"),
         (["--data.votes_per_item", "-3"], "error: data.votes_per_item is -3"),
         (["--data.batch_size", "0"], "error: data.batch_size is 0"),
-        (["--data.batchsize", "8"], "error: data.batchsize is not an option."),
+        (
+            ["--data.batchsize", "8"],
+            "error: data.batchsize is not an option (did you mean data.batch_size?).",
+        ),
         (
             ["--trainer.max_epochs", "many"],
             "error: trainer.max_epochs is many, which is not int or null.",

@@ -7,20 +7,21 @@ it is read and checked by its options, drawn, captioned, written, and listed in 
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
-from matplotlib.figure import Figure
-
-from studies.analysis.collect import Record
-from studies.analysis.data_of_runs import DataOfRuns
 from studies.report.part import Part
 from studies.schema.grid_options import Fact, Metric, Metrics
 from studies.schema.options import ABSENT, option, options_of
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # options are checked without what they are drawn with
+    from matplotlib.figure import Figure
+
+    from studies.analysis.collect import Record
+    from studies.analysis.data_of_runs import DataOfRuns
     from studies.tables.listing import Listing
 
-DrawnFigure = tuple[Figure | None, list[str]]  # and what is to be said about it
+# and what is to be said about it
+DrawnFigure: TypeAlias = "tuple[Figure | None, list[str]]"
 
 
 class Around(NamedTuple):
@@ -28,7 +29,7 @@ class Around(NamedTuple):
 
     section: Any  # of the report: how levels are called, and at what scale the runs were
     paired: list[str]  # factors that means are taken over
-    data: DataOfRuns
+    data: "DataOfRuns"
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,11 @@ class FigureSpec(Part):
     def __init_subclass__(cls):
         cls.kind = cls.__module__.rsplit(".", 1)[-1]
 
-    def compute(self, records: list[Record], around: Around) -> Any:
+    def compute(self, records: "list[Record]", around: Around) -> Any:
         """What it draws and tabulates: its finished runs, unless a kind needs more."""
         return records
 
-    def caption(self, records: list[Record], seeds: int) -> list[str]:
+    def caption(self, records: "list[Record]", seeds: int) -> list[str]:
         """How to read it, whatever is found."""
         return []
 
@@ -83,7 +84,7 @@ class FigureSpec(Part):
         return self.levels[factor] if factor else [ABSENT]
 
 
-def number_of_seeds(records: list[Record], paired: list[str]) -> int:
+def number_of_seeds(records: "list[Record]", paired: list[str]) -> int:
     """How many seeds (combinations of levels of the paired factors) the runs have."""
     seeds = {factor: len({r.factors.get(factor) for r in records}) for factor in paired}
     return math.prod(seeds.values()) if records else 0

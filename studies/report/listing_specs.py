@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from studies.plan.comparable_runs import items_of
 from studies.plan.published_numbers import published
 from studies.report.comparison_kinds import KINDS
 from studies.report.part import Part
@@ -15,6 +14,8 @@ QUANTILE = "of annotators' entropy, from which on an item is of high disagreemen
 
 def one_dataset_each(part: Part, factor: str, key: str, reading: Any) -> None:
     """Every level of the factor must be one dataset, whatever else its runs differ in."""
+    from studies.plan.comparable_runs import items_of
+
     result: dict[Any, Any] = {}
     for run in reading.runs:
         levels = run.factors.get(part.grid)

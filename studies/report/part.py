@@ -1,12 +1,14 @@
 """What all parts of a report have in common: a name, and the runs that they show."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from studies.analysis.collect import Record
 from studies.schema.grid_options import Factor, Grid, Where
 from studies.schema.levels import nothing_left_over
 from studies.schema.options import FileName, Title, option
+
+if TYPE_CHECKING:
+    from studies.analysis.collect import Record
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Part:
     levels: dict[str, list] = field(default_factory=dict, repr=False)
     planned_units: int = 1  # how many seeds a mean has when all runs are finished
 
-    def select(self, records: list[Record]) -> list[Record]:
+    def select(self, records: "list[Record]") -> "list[Record]":
         """The runs that it shows, of those of its grid."""
         return [
             r

@@ -12,6 +12,7 @@ from studies.figures.figure_spec import FigureSpec
 from studies.report.listing_specs import ChangesSpec, ComparisonSpec, DatasetsSpec, ModeShiftSpec
 from studies.report.part import Part
 from studies.report.table_spec import TableSpec
+from studies.schema.checks import Checks
 from studies.schema.grid_options import planned_units
 from studies.schema.options import ABSENT, Kind, Text, option, options_of, read_entry
 
@@ -136,6 +137,23 @@ class Section:
         return str(self.labels.get(level, level))
 
 
+def check_keys(section: Any, checks: Checks) -> None:
+    """Refuse an option that no part of a report has, as soon as its file is read.
+
+    What values mean depends on the runs, and is checked with them by
+    `studies.report.section_reader`. So are the options of figures, whose kinds are found together
+    with what they draw with.
+    """
+    options = options_of(Section)
+    for name, entries in checks.mapping(section or {}, "report", set(options)).items():
+        kind = options[name].metadata["kind"]
+        if isinstance(kind, Figures) or not isinstance(kind, Entries | Claims):
+            continue
+        part = kind.part if isinstance(kind, Entries) else ClaimSpec
+        for key, entry in checks.entries(entries, f"report.{name}"):
+            checks.mapping(entry, key, set(options_of(part)))
+
+
 __all__ = [
     "ABSENT",
     "ChangesSpec",
@@ -147,4 +165,5 @@ __all__ = [
     "Part",
     "Section",
     "TableSpec",
+    "check_keys",
 ]

@@ -12,7 +12,6 @@ from studies.analysis.claims.claim_spec import (
     SOURCES,
     ClaimSpec,
 )
-from studies.analysis.comparison.comparison import NAMES
 from studies.plan.published_numbers import fact_in_words
 from studies.schema.levels import chosen_levels, nothing_left_over
 from studies.schema.options import ABSENT, options_of
@@ -142,6 +141,8 @@ class ClaimReader:
             )
 
     def _of_comparison(self, entry: dict[str, Any], key: str) -> None:
+        from studies.analysis.comparison.comparison import NAMES
+
         checks = self.checks
         checks.one_of(entry["comparison"], self.comparisons, f"{key}.comparison", "a comparison")
         spec, between = self.comparisons[entry["comparison"]], entry["metric"] in BETWEEN

@@ -242,7 +242,7 @@ def test_probabilities_say_nothing_about_numbers_of_votes(tmp_path: Path):
 def test_a_mistake_is_one_sentence(folder: Path, capsys: pytest.CaptureFixture):
     for given, sentence in (
         (["--data.label", "word"], "votes.csv has no column word; it has item, annotator, label."),
-        (["--data.labl", "word"], "data.labl is not an option."),
+        (["--data.labl", "word"], "data.labl is not an option (did you mean data.label?)."),
     ):
         with pytest.raises(SystemExit, match="2"):
             main(["describe", *options(folder), *given])
