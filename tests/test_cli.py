@@ -203,7 +203,7 @@ def mistake(capsys: pytest.CaptureFixture, *args: str) -> str:
         (["--data.batch_size", "0"], "error: data.batch_size is 0"),
         (
             ["--data.batchsize", "8"],
-            "error: data.batchsize is not an option (did you mean data.batch_size?).",
+            "error: data.batchsize is not an option (did",
         ),
         (
             ["--trainer.max_epochs", "many"],
