@@ -12,6 +12,7 @@ Libraries are imported when a name is first asked for, so importing this module 
 """
 
 import atexit
+import os
 import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
@@ -140,6 +141,8 @@ OVERRIDDEN = (
         "(experiment/plurality_cli.py)",
     ),
 )
+# that Lightning sets to 1 when it is imported; torch reads it at each question
+NVML_CHECK = "PYTORCH_NVML_BASED_CUDA_CHECK"
 
 
 def __getattr__(name: str) -> Any:
@@ -183,6 +186,19 @@ def end_restart_at_epoch_end(loop: "_FitLoop") -> None:
         loop._restarting = loop.epoch_loop.restarting = False
         loop.reset_restart_stage()
         loop.epoch_loop.reset_restart_stage()
+
+
+def look_for_gpus_once() -> None:
+    """Where there is no GPU, spare every optimizer step from looking for one again.
+
+    Optimizers ask torch whether there is one. Lightning has set a variable by which torch opens
+    NVML to answer, which takes as long as the step of a small network's optimizer; without it the
+    answer is kept.
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        os.environ[NVML_CHECK] = "0"
 
 
 def read_whole_numbers_first(parser: Any) -> None:

@@ -68,6 +68,8 @@ class Corpus:
         if not isinstance(self.inputs, Tensor):
             return WorkerLoader(self.inputs, order, num_workers)
         stored = self.inputs if device is None else self.inputs.to(device)
+        if augment:
+            order.to(stored.device)
         if augment and self.augment:
             crops = CropFlip(stored, self.mean, self.std, self.scale, seed)
             return TensorLoader(crops, order)

@@ -38,6 +38,10 @@ class TensorLoader:
     def __len__(self) -> int:
         return len(self.sampler)
 
+    def items_of_batch(self, number: int) -> int:
+        """How many items the batch of this number has over all ranks."""
+        return self.sampler.items_of_batch(number)
+
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         for index in self.sampler:
             yield self.prepare(index, self.sampler.epoch), index
@@ -74,6 +78,10 @@ class WorkerLoader(DataLoader):
         for batch in super().__iter__():
             self._given += 1
             yield batch
+
+    def items_of_batch(self, number: int) -> int:
+        """How many items the batch of this number has over all ranks."""
+        return self._order.items_of_batch(number)
 
     @property
     def _order(self) -> BatchOrder:

@@ -45,11 +45,22 @@ class BatchOrder:
         self.items, self.batch_size, self.seed, self.shuffle = items, batch_size, seed, shuffle
         self.rank, self.ranks = rank, ranks
         self.epoch = 0
+        self.device = items.device
         self._given = 0
         self._resume = (0, 0)
 
     def __len__(self) -> int:
         return -(-len(self.items) // self.batch_size)
+
+    def items_of_batch(self, number: int) -> int:
+        """How many items the batch of this number has over all ranks: fewer in the last one."""
+        return min(self.batch_size, len(self.items) - number * self.batch_size)
+
+    def to(self, device: torch.device) -> None:
+        """Give batches on a device from now on: an epoch's order is moved there once, and no step
+        waits for its batch's numbers.
+        """
+        self.device = device
 
     def set_epoch(self, epoch: int) -> None:
         """Lightning calls this before each epoch."""
@@ -67,6 +78,7 @@ class BatchOrder:
         if self.shuffle:
             shuffled = generator(self.seed, "order", self.epoch).permutation(len(order))
             order = order[torch.from_numpy(shuffled)]
+        order = order.to(self.device)
         for number in range(self.start, len(self)):
             self._given = number + 1
             batch = order[number * self.batch_size :][: self.batch_size]

@@ -79,7 +79,7 @@ class CropFlip(Standardize):
         if self._draws[0] != epoch:
             self._draws = epoch, self._draw(epoch)
         flip, row, column = (draw[index] for draw in self._draws[1])
-        if self._crops.is_cuda:
+        if self._crops.device.type != "cpu":
             rows = index.to(self._crops.device)
             return self._standardize(self._crops[flip, rows, :, row, column])
         crops = self._crops.numpy()[flip.numpy(), index.numpy(), :, row.numpy(), column.numpy()]

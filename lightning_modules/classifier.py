@@ -14,10 +14,11 @@ from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from core.compat import attached_trainer, end_restart_at_epoch_end
+from core.compat import attached_trainer, end_restart_at_epoch_end, look_for_gpus_once
 from core.errors import InputError
 from core.randomness import generator
 from lightning_modules.compiling import check_compiler
+from lightning_modules.mean_loss import MeanLoss
 from lightning_modules.networks import Network
 from lightning_modules.resuming import check_architecture, had_stopped, stopped_early
 from lightning_modules.schedules import with_schedule
@@ -84,6 +85,7 @@ class AnnotatorClassifier(LightningModule):
         self.known_scores: dict[str, Tensor] = {}
         # of the latest validation, until plateaus have seen it
         self._plateau_score: Tensor | None = None
+        self.train_loss = MeanLoss()
         self.val_metrics, self.test_metrics = mean_metrics("val/"), every_metric("test/")
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -99,6 +101,7 @@ class AnnotatorClassifier(LightningModule):
         """Refuse to compile where there is no compiler, before anything is trained."""
         if self.compiled:
             check_compiler()
+        look_for_gpus_once()
 
     def on_train_batch_start(self, batch, batch_idx: int) -> None:
         """Make dropout a function of (seed, step, rank), so that a run continues exactly."""
@@ -114,18 +117,22 @@ class AnnotatorClassifier(LightningModule):
         # the mean of no items would not be a number
         reduction = "mean" if len(batch.inputs) else "sum"
         loss = F.cross_entropy(self(batch.inputs), batch.targets, reduction=reduction)
-        # Lightning averages these numbers over ranks, and would cut half an int off
-        items: Any = float(len(batch.inputs))
-        self.log("train/loss", loss, on_step=False, on_epoch=True, batch_size=items, sync_dist=True)
-        return loss * self._share_of_global_batch(items)
+        if not self.train_loss.update_called:  # the epoch's first; it is read at the epoch's end
+            self.log("train/loss", self.train_loss, on_step=False, on_epoch=True)
+        items = len(batch.inputs)
+        self.train_loss.update(loss, items)
+        ranks = self.trainer.world_size
+        return loss if ranks == 1 else loss * (items * ranks / self._items_of_all(items, batch_idx))
 
-    def _share_of_global_batch(self, items: float) -> Tensor | float:
-        """The weight that makes DDP's average over ranks an average over items."""
-        if self.trainer.world_size == 1:
-            return 1.0
-        own = torch.tensor(items, device=self.device)
-        total = self.trainer.strategy.reduce(own, reduce_op="sum")
-        return items * self.trainer.world_size / total
+    def _items_of_all(self, items: int, batch_idx: int) -> Tensor | int:
+        """The items of a batch over all ranks, by which DDP's average over ranks becomes one over
+        items: as the order of our loaders says it, or as others' ranks say together.
+        """
+        said = getattr(self.trainer.train_dataloader, "items_of_batch", None)
+        if said is not None:
+            return said(batch_idx)
+        own = torch.tensor(float(items), device=self.device)
+        return self.trainer.strategy.reduce(own, reduce_op="sum")
 
     def predict(self, batch) -> Prediction:
         """Probabilities in float64: a confident model's float32 ones round to 0, and its log score

@@ -133,7 +133,8 @@ class Mixed(BoundDelivery):
             rng = generator(self._seed, "mixup", epoch)
             shares = rng.beta(self._alpha, self._alpha, self._items)
             self._shares = epoch, torch.from_numpy(shares).float().to(inputs.device)
-        share = self._shares[1][rows[0]].to(inputs.dtype)
+        # as a row of one: a device would be waited for to look up a single number
+        share = self._shares[1][rows[:1]].to(inputs.dtype)
         mixed_targets = torch.lerp(targets.roll(1, 0), targets, share.to(targets.dtype))
         return torch.lerp(inputs.roll(1, 0), inputs, share), mixed_targets
 
