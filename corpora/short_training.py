@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from core.randomness import generator
 from lightning_modules.networks import Network
+from lightning_modules.threads import one_thread
 
 BATCH = 64  # as everywhere in the paper
 RATE = 1e-3  # of Adam; the paper's text does not state it
@@ -22,14 +23,9 @@ def reproducibly(seed: int) -> Iterator[None]:
     """One thread, and torch's random numbers from a seed: the same weights to the last bit on every
     run of one machine. Both are put back after.
     """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            yield
-    finally:
-        torch.set_num_threads(threads)
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def trained(

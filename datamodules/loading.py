@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, default_collate
 
 from datamodules.order import BatchOrder
+from lightning_modules.threads import one_thread
 
 
 class Batch(NamedTuple):
@@ -26,8 +27,8 @@ class Batch(NamedTuple):
 class TensorLoader:
     """Batches straight from tensors in memory or on the device: no workers, no Python per item.
 
-    `prepare(index, epoch)` gives the inputs of one batch, augmented if that is wanted. An epoch can
-    be continued in its middle.
+    `prepare(index, epoch)` gives the inputs of one batch, augmented if that is wanted; on a CPU it
+    is left to one thread. An epoch can be continued in its middle.
     """
 
     batch_sampler = None  # Lightning looks for it wherever there is a `sampler`
@@ -44,7 +45,9 @@ class TensorLoader:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         for index in self.sampler:
-            yield self.prepare(index, self.sampler.epoch), index
+            with one_thread():
+                inputs = self.prepare(index, self.sampler.epoch)
+            yield inputs, index
 
     def state_dict(self) -> dict[str, int]:
         """How far this epoch has come; Lightning keeps it in checkpoints."""

@@ -40,6 +40,7 @@ from experiment.training_end import (
     why_preview,
 )
 from lightning_modules import AnnotatorClassifier
+from lightning_modules.threads import use_threads_for
 
 # What a command does with a run, for whoever has to wait for it
 DOING = {"fit": "trains this run", "test": "tests this run", "predict": "predicts with this run"}
@@ -196,6 +197,9 @@ class PluralityCLI(LightningCLI):
             done = "done" if read_results(self.run_dir) else self.training.in_words()
             self._print(f"this run is {done}: {self.run_dir}; delete that folder to train it again")
             return
+        if self.trainer.strategy.root_device.type == "cpu":
+            data = self.datamodule
+            use_threads_for(model.network, data.input_shape, data.batch_size)
         try:
             self.trainer.fit(model, **kwargs)
         except (Interrupted, SIGTERMException) as stop:

@@ -136,9 +136,12 @@ class AnnotatorClassifier(LightningModule):
 
     def predict(self, batch) -> Prediction:
         """Probabilities in float64: a confident model's float32 ones round to 0, and its log score
-        to infinity.
+        to infinity. Mixed precision is for training steps alone, so that validations, tests and
+        probes say the same of the same weights.
         """
-        return Prediction(self(batch.inputs).double().softmax(-1), batch.targets, batch.index)
+        with torch.autocast(self.device.type, enabled=False):
+            logits = self(batch.inputs)
+        return Prediction(logits.double().softmax(-1), batch.targets, batch.index)
 
     # Lightning hands callbacks whatever a step returns, though it declares tensors and mappings.
     def validation_step(self, batch, batch_idx: int) -> Prediction:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -14,15 +14,9 @@ from core.interruption import DIVERGED, Interrupted
 from core.terminal import plain_console
 from experiment.steps_left import steps_left
 from studies.launch.begun_jobs import begun_jobs
-from studies.launch.local_launcher import (
-    is_done,
-    is_run_done,
-    launch,
-    study_folder,
-    threads_of,
-)
+from studies.launch.local_launcher import is_done, is_run_done, launch, study_folder, threads_of
 from studies.launch.slurm_launcher import ClusterOptions, launch_on_slurm
-from studies.plan.cost import in_words, seconds
+from studies.plan.cost import in_words, seconds, where_bfloat16_pays
 from studies.plan.known_data import check_data
 from studies.plan.packing import Job, jobs_of
 from studies.plan.run_checks import check_probes, check_results
@@ -230,7 +224,8 @@ def _plan_jobs(
     console.print(
         f"{undone} runs are left to do in {len(left)} jobs, "
         f"{processes} at a time with {threads} thread(s) each. "
-        f"Expected cost on this machine's CPU: {cost} (an estimate from the arithmetic).",
+        f"Expected cost on this machine's CPU: {cost} (an estimate from the arithmetic)."
+        + where_bfloat16_pays(left),
         soft_wrap=True,
         highlight=False,
     )

@@ -35,8 +35,8 @@ class JobServer:
     def __init__(self, threads: int):
         self._environment = {
             **os.environ,
-            "OMP_NUM_THREADS": str(threads),
-            "MKL_NUM_THREADS": str(threads),
+            # numpy's; each job sets torch's itself, and OMP_NUM_THREADS would be a user's word
+            "OPENBLAS_NUM_THREADS": str(threads),
             "PYTHONPATH": import_path(),
         }
         self._process: subprocess.Popen | None = None

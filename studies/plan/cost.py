@@ -3,20 +3,22 @@ reaches. An estimate, not a measurement.
 """
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from core.errors import InputError
 from experiment.build import build_classifier, build_data
+from lightning_modules.threads import forward_flops
 from studies.plan.packing import Job, without_epochs
 
 FLOPS = 2e10  # a core's matmuls and convolutions in float32
 BYTES = 1e10  # a core's memory traffic
 START = 10.0  # seconds to import everything and read the data
 LIGHTNING = 3e-3  # seconds per step that a run through Lightning costs beyond its arithmetic
+BFLOAT16 = "1.1 to 1.9"  # a ResNet-18 of full width in batches of 32 and 128, channels last or not
 STEP = 1e-3  # the same for a packed step
 
 
@@ -34,6 +36,37 @@ def seconds(job: Job, threads: int) -> float | None:
     # weights, gradients and moments, read and written
     traffic = 10 * 4 * parameters * members * steps / (BYTES * threads)
     return START + max(arithmetic, traffic) + steps * (STEP if job.packed else LIGHTNING)
+
+
+def where_bfloat16_pays(jobs: Iterable[Job]) -> str:
+    """A sentence for runs that would train faster in bfloat16 here, by what this CPU computes and
+    what benchmarks/precision.py measured; empty where there are none.
+
+    Nothing is measured for it, and nothing chosen: precision is part of what a run is.
+    """
+    if torch.cuda.is_available() or not computes_bfloat16():
+        return ""
+    gains = [
+        run
+        for job in jobs
+        for run in job.runs
+        if not job.packed
+        and run.config["model"]["network"]["class_path"].endswith(".ResNet18")
+        and run.config["trainer"].get("precision") in (None, "32-true", "32", 32)
+    ]
+    if not gains:
+        return ""
+    return (
+        f" {len(gains)} of them train ResNet18, and this CPU computes in bfloat16: "
+        f"trainer.precision=bf16-mixed made their steps {BFLOAT16} times faster where it was "
+        "measured (benchmarks/precision.py). It makes them other runs."
+    )
+
+
+def computes_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 itself; others imitate it, which is slower."""
+    known = getattr(torch.cpu, "get_capabilities", dict)()  # torch 2.9 does not tell
+    return any(known.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def training_batches(config: dict[str, Any], items: int) -> int:
@@ -78,11 +111,3 @@ def _size(text: str) -> tuple[int, int, float, int]:
     flops = forward_flops(network, data.input_shape)
     parameters = sum(parameter.numel() for parameter in network.parameters())
     return len(data.corpus.splits["train"]), data.batch_size, flops, parameters
-
-
-def forward_flops(network: torch.nn.Module, input_shape: tuple[int, ...]) -> float:
-    """Floating-point operations of one item's forward pass."""
-    device = next(network.parameters()).device
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        network.eval()(torch.zeros(1, *input_shape, device=device))
-    return counter.get_total_flops()

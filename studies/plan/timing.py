@@ -17,8 +17,9 @@ from callbacks.hessian_spectrum import HessianSpectrum
 from datamodules import VoteDataModule
 from experiment.build import build_classifier, build_data, class_of
 from lightning_modules import AnnotatorClassifier
+from lightning_modules.threads import forward_flops
 from studies.plan.comparable_runs import items_of
-from studies.plan.cost import forward_flops, in_words, training_batches
+from studies.plan.cost import in_words, training_batches
 from studies.plan.study import Run
 
 WARM_UP = 1  # step that is not timed: kernels are chosen and memory is taken in it
@@ -69,7 +70,8 @@ def calibrate(runs: list[Run], predict: bool, steps: int = 4) -> list[Calibratio
     shapes: dict[str, list[Run]] = {}
     for run in runs:
         batch_size = run.config["data"]["init_args"].get("batch_size")
-        shape = (run.config["model"]["network"], items_of(run), batch_size)
+        precision = run.config["trainer"].get("precision")
+        shape = (run.config["model"]["network"], items_of(run), batch_size, precision)
         shapes.setdefault(json.dumps(shape, sort_keys=True), []).append(run)
     return [_measure(members, predict, steps) for members in shapes.values()]
 
@@ -92,7 +94,8 @@ def _measure(runs: list[Run], predict: bool, steps: int) -> Calibration:
     name = f"this CPU, {torch.get_num_threads()} thread(s)"
     if device.type == "cuda":
         name = torch.cuda.get_device_name()
-    step = _seconds(_training_step(classifier, data, device), steps, device)
+    in_bfloat16 = config["trainer"].get("precision") == "bf16-mixed"
+    step = _seconds(_training_step(classifier, data, device, in_bfloat16), steps, device)
     evaluation = _seconds(_evaluation_step(classifier, data, device), steps, device)
     product = _seconds(_hessian_step(classifier, data, device), 1, device) if probed else 0.0
     forward = forward_flops(classifier.network, data.input_shape)
@@ -111,7 +114,7 @@ def _measure(runs: list[Run], predict: bool, steps: int) -> Calibration:
 
 
 def _training_step(
-    classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device
+    classifier: AnnotatorClassifier, data: VoteDataModule, device: torch.device, in_bfloat16: bool
 ) -> Callable[[], Any]:
     inputs, targets = _batch(classifier, data, device)
     network = classifier.network.train()
@@ -119,7 +122,9 @@ def _training_step(
 
     def step() -> None:
         optimizer.zero_grad()
-        F.cross_entropy(network(inputs), targets).backward()
+        with torch.autocast(device.type, torch.bfloat16, enabled=in_bfloat16):
+            loss = F.cross_entropy(network(inputs), targets)
+        loss.backward()
         optimizer.step()
 
     return step

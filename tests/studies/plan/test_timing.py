@@ -9,7 +9,8 @@ from torch import nn
 
 from cli import main
 from datamodules import Digits
-from studies.plan.cost import forward_flops, training_batches
+from lightning_modules.threads import forward_flops
+from studies.plan.cost import training_batches
 from studies.plan.study import Study
 from studies.plan.timing import calibrate
 from tests import processes
