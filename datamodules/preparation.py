@@ -28,11 +28,12 @@ class Standardize:
 
     def __init__(self, stored: Tensor, mean: Sequence[float], std: Sequence[float], scale: float):
         channels = (1, len(mean)) + (1,) * (stored.ndim - 2)
-        self._mean = (torch.tensor(mean) * scale).reshape(channels).to(stored.device)
-        self._factor = (1 / (torch.tensor(std) * scale)).reshape(channels).to(stored.device)
+        centre = (torch.tensor(mean) * scale).reshape(channels)
+        factor = (1 / (torch.tensor(std) * scale)).reshape(channels)
+        self._mean, self._factor = centre.to(stored.device), factor.to(stored.device)
         # floats are standardised once, bytes a batch at a time to save memory
         self._ready = stored.is_floating_point()
-        changes = bool((self._mean != 0).any() or (self._factor != 1).any())
+        changes = bool((centre != 0).any() or (factor != 1).any())
         self.stored = (stored - self._mean) * self._factor if self._ready and changes else stored
 
     def __call__(self, index: Tensor, epoch: int) -> Tensor:

@@ -171,3 +171,18 @@ def test_threads_and_exit_functions_come_to_their_end():
         "`threading._shutdown` or `atexit._run_exitfuncs` has changed: jobs of a study would end "
         "before their last words are written"
     )
+
+
+@pytest.mark.parametrize(("there", "check"), [(False, "0"), (True, "1")])
+def test_a_gpu_is_looked_for_once_where_there_is_none(
+    there: bool, check: str, monkeypatch: pytest.MonkeyPatch
+):
+    import lightning.fabric
+
+    assert f'os.environ["{compat.NVML_CHECK}"] = "1"' in inspect.getsource(lightning.fabric), (
+        "Lightning no longer has torch ask NVML for GPUs: `look_for_gpus_once` may go"
+    )
+    monkeypatch.setenv(compat.NVML_CHECK, "1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    compat.look_for_gpus_once()
+    assert os.environ[compat.NVML_CHECK] == check

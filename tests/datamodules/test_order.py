@@ -102,3 +102,22 @@ def test_a_finished_epoch_is_not_continued():
 def test_too_small_a_batch_for_the_devices():
     with pytest.raises(InputError, match="batch_size is 2; it is shared by 4"):
         BatchOrder(torch.arange(10), 2, 0, True, 0, 4)
+
+
+@pytest.mark.parametrize(("items", "batch_size", "ranks"), [(10, 4, 1), (10, 3, 2), (97, 8, 3)])
+def test_every_rank_knows_the_items_of_all(items: int, batch_size: int, ranks: int):
+    orders = [
+        BatchOrder(torch.arange(items), batch_size, 0, True, rank, ranks) for rank in range(ranks)
+    ]
+    for number, shares in enumerate(zip(*orders, strict=True)):
+        together = sum(len(share) for share in shares)
+        assert [order.items_of_batch(number) for order in orders] == [together] * ranks
+
+
+def test_an_order_is_given_where_it_is_wanted():
+    order = BatchOrder(torch.arange(10), 4, seed=0, shuffle=True)
+    before = [batch.tolist() for batch in order]
+    order.to(torch.device("meta"))
+    assert {batch.device.type for batch in order} == {"meta"}
+    order.to(torch.device("cpu"))
+    assert [batch.tolist() for batch in order] == before

@@ -199,3 +199,12 @@ def test_a_checkpoint_of_another_architecture_is_refused_with_one_sentence(tmp_p
         Trainer(default_root_dir=tmp_path, **QUIET).test(
             classifier(network=LeNet), Digits(), ckpt_path=tmp_path / "ffn.ckpt", weights_only=True
         )
+
+
+def test_mixed_precision_is_for_training_alone():
+    model = classifier().eval()
+    batch = Batch(torch.rand(5, *SHAPE), torch.full((5, 10), 0.1), torch.arange(5))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert model(batch.inputs).dtype == torch.bfloat16
+        mixed = model.predict(batch)
+    assert torch.equal(mixed.probs, model.predict(batch).probs)

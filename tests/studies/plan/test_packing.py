@@ -12,6 +12,7 @@ from experiment.identity import run_name
 from lightning_modules.packed.pack_member import Member
 from studies.launch.pack_job import run_pack
 from studies.launch.pack_members import build_members, early_stopping
+from studies.plan import cost
 from studies.plan.packing import jobs_of, why_alone, without_epochs
 from studies.plan.study import Run
 
@@ -233,3 +234,15 @@ def test_epochs_are_prefixes_only_where_nothing_depends_on_the_total():
         run("--trainer.max_epochs", "3", "--seed_everything", "1").config
     ) != without_epochs(long.config)
     assert without_epochs(run("--model.scheduler", "CosineToEnd").config) is None
+
+
+def test_plan_says_where_bfloat16_pays(monkeypatch: pytest.MonkeyPatch):
+    """For what it was measured of, where the CPU has it, and to nobody who has set it."""
+    large, small = run("--model.network", "ResNet18"), run("--model.network", "LeNet")
+    chosen = run("--model.network", "ResNet18", "--trainer.precision", "bf16-mixed")
+    jobs = jobs_of([large, small, chosen], processes=1)
+    monkeypatch.setattr(cost, "computes_bfloat16", lambda: True)
+    assert cost.where_bfloat16_pays(jobs).startswith(" 1 of them train ResNet18, and this CPU")
+    assert cost.where_bfloat16_pays(jobs_of([small, chosen], processes=1)) == ""
+    monkeypatch.setattr(cost, "computes_bfloat16", lambda: False)
+    assert cost.where_bfloat16_pays(jobs) == ""
