@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.interruption import DIVERGED, Interrupted, interrupt_on_signals
 from core.parent_process import die_with_first_process
-from core.platforms import refuse_other_systems
+from core.platforms import let_waiting_threads_sleep, refuse_other_systems
 from core.terminal import check_command, wants_help
 from experiment import command_help
 from experiment.processes.end_together import end_interrupted, tell_and_end
@@ -126,6 +126,7 @@ def _tell_of_thread(failed: threading.ExceptHookArgs) -> None:
 
 if __name__ == "__main__":
     refuse_other_systems()
+    let_waiting_threads_sleep()
     die_with_first_process()
     interrupt_on_signals()
     threading.excepthook = _tell_of_thread

@@ -1,5 +1,6 @@
 """The systems that commands run on: Linux and macOS. Any other is told so in one sentence."""
 
+import os
 import sys
 from importlib import import_module
 
@@ -19,6 +20,16 @@ def refuse_other_systems() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
+
+
+def let_waiting_threads_sleep() -> None:
+    """Have threads that wait for others sleep, unless the user has said what they do.
+
+    By default they spin. Where other work holds a core, a thread may then be kept from running by
+    those that wait for it, and a step takes many times as long (benchmarks/busy.py). It must be
+    said before torch is imported.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def _is_there(name: str) -> bool:
