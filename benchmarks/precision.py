@@ -73,9 +73,9 @@ def rows() -> Iterator[Row]:
         precision: np.array([short_training(precision, seed) for seed in SEEDS])
         for precision in ("bf16-mixed", "32-true")
     }
-    means = {precision: scores.mean() for precision, scores in ends.items()}
+    means = {precision: float(scores.mean()) for precision, scores in ends.items()}
     apart = abs(means["bf16-mixed"] - means["32-true"])
-    spread = np.mean([scores.std(ddof=1) for scores in ends.values()])
+    spread = float(np.mean([scores.std(ddof=1) for scores in ends.values()]))
     note = f"means {means['bf16-mixed']:.4f} and {means['32-true']:.4f}, {len(SEEDS)} seeds each"
     what = "soft NLL after a short training in bfloat16, from single precision's"
     yield Row(what, "standard deviation over seeds", apart, spread, 1.0, note, unit="nats")

@@ -18,6 +18,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -34,8 +35,8 @@ from experiment.plurality_cli import run_command
 from lightning_modules.networks import Network, ResNet18, SimpleFFN
 
 ROOT = Path(__file__).parents[1]
-BATCH, EPOCHS, ROUNDS = 64, 6, 3
-QUIET = {"enable_progress_bar": False, "enable_model_summary": False}
+BATCH, EPOCHS, ROUNDS = 64, 5, 2
+QUIET: dict[str, Any] = {"enable_progress_bar": False, "enable_model_summary": False}
 
 
 def ours(network: str, width: int | None, folder: str) -> float:

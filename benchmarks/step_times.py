@@ -15,7 +15,7 @@ class StepTimes(Callback):
         """Start the clock."""
         self._start, self._first = perf_counter(), trainer.global_step
 
-    def on_train_batch_end(self, trainer, pl_module, *others) -> None:
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx) -> None:
         """Stop it after the last step, before any validation."""
         if trainer.is_last_batch:
             steps = trainer.global_step - self._first

@@ -29,7 +29,7 @@ class Pictures(VoteDataModule):
         pictures = rng.integers(256, size=(ITEMS, *self.input_shape), dtype=np.uint8)
         votes = VoteTable(rng.multinomial(9, [0.25] * 4, ITEMS))
         rows = np.arange(ITEMS)
-        splits = dict.fromkeys(("train", "val", "test"), rows)
+        splits = {name: rows for name in ("train", "val", "test")}
         return Corpus(
             torch.from_numpy(pictures), votes, splits, (0.5,), (0.5,), scale=255, augment=True
         )

@@ -1,6 +1,7 @@
 """The mean loss of an epoch is the mean over its items, in whatever precision and batches."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ class Losses(Callback):
     def on_train_epoch_start(self, trainer, pl_module) -> None:
         self.steps.append([])
 
-    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx) -> None:
+    def on_train_batch_end(self, trainer, pl_module, outputs: Any, batch, batch_idx) -> None:
         self.steps[-1].append((outputs["loss"].item(), len(batch.inputs)))
 
     def on_train_epoch_end(self, trainer, pl_module) -> None:
