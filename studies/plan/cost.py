@@ -18,7 +18,7 @@ FLOPS = 2e10  # a core's matmuls and convolutions in float32
 BYTES = 1e10  # a core's memory traffic
 START = 10.0  # seconds to import everything and read the data
 LIGHTNING = 3e-3  # seconds per step that a run through Lightning costs beyond its arithmetic
-BFLOAT16 = "1.1 to 1.9"  # a ResNet-18 of full width in batches of 32 and 128, channels last or not
+BFLOAT16 = "1.1 to 1.9"  # for ResNet-18 on nearly idle cores; on a busy machine it was 2.0 to 2.3
 STEP = 1e-3  # the same for a packed step
 
 
