@@ -24,6 +24,18 @@ def generator(seed: int, purpose: str, *counters: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(entropy))
 
 
+def advanced(rng: np.random.Generator, numbers: int) -> np.random.Generator:
+    """The generator as it would be after `random` had given so many numbers, without making them.
+
+    >>> generator(0, "order").random(5)[3:].tolist() == advanced(
+    ...     generator(0, "order"), 3).random(2).tolist()
+    True
+    """
+    if numbers:
+        rng.bit_generator.advance(numbers)  # pyright: ignore[reportAttributeAccessIssue]  # PCG64
+    return rng
+
+
 def some_of(rows: np.ndarray, most: int | None, seed: int) -> np.ndarray:
     """At most so many of the rows, drawn without replacement; all of them if `most` is None.
 

@@ -14,7 +14,8 @@ from datamodules.io.arrow_tables import pc, refuse_rows
 from datamodules.io.dictionary_encoding import Encoded, texts
 from datamodules.votes.annotations import Annotations, count_votes, repeated_votes
 from datamodules.votes.labels import printed
-from datamodules.votes.table import VoteTable, check_counts
+from datamodules.votes.table import VoteTable
+from datamodules.votes.table_checks import check_counts
 
 MOST_CLASSES = int(np.iinfo(np.int16).max)
 LONGEST_NAME = 1000  # characters of a class's name

@@ -1,18 +1,20 @@
 """Deliveries tied to votes and a seed: what gives each epoch its targets.
 
 `datamodules.votes.delivery` says which deliveries there are. Here is how each is computed: a whole
-epoch at once, without a loop over items.
+epoch, or a block of its items, at once, without a loop over items.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from core.errors import InputError
-from core.randomness import generator
-from datamodules.votes.table import BLOCK, VoteTable
+from core.randomness import advanced, generator
+from datamodules.votes.row_blocks import rows_at_once
+from datamodules.votes.table import VoteTable
 
 
 class BoundDelivery(ABC):
@@ -21,8 +23,12 @@ class BoundDelivery(ABC):
     blends = False  # whether `blend` changes anything
 
     @abstractmethod
-    def targets(self, epoch: int) -> Tensor:
-        """The targets of every item in this epoch: int64 [N] or float32 [N, K]."""
+    def targets(self, epoch: int, start: int = 0, stop: int | None = None) -> Tensor:
+        """This epoch's targets of the items from `start` up to `stop`, of all unless given: int64
+        [n] or float32 [n, K].
+
+        A block's targets are those that the whole epoch has at its place, bit for bit.
+        """
 
     def blend(
         self, inputs: Tensor, targets: Tensor, rows: Tensor, epoch: int
@@ -31,20 +37,60 @@ class BoundDelivery(ABC):
         return inputs, targets
 
 
-class Constant(BoundDelivery):
+class ByItem(BoundDelivery):
+    """Targets that follow from each item's own votes, so that a block of items needs no others.
+
+    What the targets are looked up in is made of the votes of the items that are asked for. It is
+    kept until others are asked for, and once it is made of all items the votes are let go.
+    """
+
+    def __init__(self, votes: VoteTable):
+        self._votes: VoteTable | None = votes
+        self._items, self._made_of = len(votes), range(-1, -1)
+
+    def targets(self, epoch: int, start: int = 0, stop: int | None = None) -> Tensor:
+        """Takes the time and memory of these items alone."""
+        stop = self._items if stop is None else stop
+        if not 0 <= start <= stop <= self._items:
+            raise InputError(
+                f"a block of items from {start} up to {stop} is not within the {self._items} items "
+                f"there are; it must start at 0 or later and stop at {self._items} or before."
+            )
+        if not self._made_of.start <= start <= stop <= self._made_of.stop:
+            assert self._votes is not None
+            self._make(self._votes, start, stop)
+            self._made_of = range(start, stop)
+            if len(self._made_of) == self._items:
+                self._votes = None
+        first = self._made_of.start
+        return self._look_up(epoch, slice(start - first, stop - first), start)
+
+    @abstractmethod
+    def _make(self, votes: VoteTable, start: int, stop: int) -> None:
+        """Prepare the items from `start` up to `stop`."""
+
+    @abstractmethod
+    def _look_up(self, epoch: int, part: slice, start: int) -> Tensor:
+        """The targets of a part of what was made, whose first item is `start` in the table."""
+
+
+class Constant(ByItem):
     """The same targets in every epoch."""
 
-    def __init__(self, targets: Tensor):
-        self._targets = targets
+    def __init__(self, votes: VoteTable, targets_of: Callable[[VoteTable], Tensor]):
+        super().__init__(votes)
+        self._targets_of = targets_of
 
-    def targets(self, epoch: int) -> Tensor:
-        """The targets it was made with, whatever the epoch."""
-        return self._targets
+    def _make(self, votes: VoteTable, start: int, stop: int) -> None:
+        self._targets = self._targets_of(votes.block(start, stop))
+
+    def _look_up(self, epoch: int, part: slice, start: int) -> Tensor:
+        return self._targets[part]
 
 
-class Cycle(BoundDelivery):
+class Cycle(ByItem):
     """All votes as one flat list, grouped by item and shuffled within each, so that an epoch is a
-    single gather.
+    single gather: of each item's vote number `epoch`, counted round and round.
     """
 
     def __init__(self, votes: VoteTable, seed: int):
@@ -53,55 +99,70 @@ class Cycle(BoundDelivery):
                 f"{votes.source} has only probabilities, so there are no votes to cycle through; "
                 "use StochasticLabelSampling, or set data.votes_per_item to draw votes first."
             )
-        items, classes = votes.counts.shape
-        self._length = votes.counts.sum(1, dtype=np.int64)
+        super().__init__(votes)
+        self._seed = seed
+
+    def _make(self, votes: VoteTable, start: int, stop: int) -> None:
+        assert votes.counts is not None
+        labels = np.arange(votes.num_classes, dtype=np.min_scalar_type(votes.num_classes))
+        self._length = votes.counts[start:stop].sum(1, dtype=np.int64)
         self._first = np.cumsum(self._length) - self._length
-        labels = np.arange(classes, dtype=np.min_scalar_type(classes))
-        self._votes = np.empty(int(self._length.sum()), labels.dtype)
-        rng = generator(seed, "multipass")
-        step = BLOCK // 64  # items at a time: the shuffle then needs little beside the votes
-        for start in range(0, items, step):
-            counts = votes.counts[start : start + step]
-            row = np.arange(start, start + len(counts))
+        self._shuffled = np.empty(int(self._length.sum()), labels.dtype)
+        # one number per vote: those before belong to the votes of earlier items
+        rng = advanced(generator(self._seed, "multipass"), votes.votes_before(start))
+        step = rows_at_once(64)  # items at a time: the shuffle then needs little beside the votes
+        for row in range(start, stop, step):
+            counts = votes.counts[row : min(row + step, stop)]
+            length = self._length[row - start :][: len(counts)]
             label = np.repeat(np.tile(labels, len(counts)), counts.ravel())
-            place = np.repeat(row, self._length[row]) + rng.random(len(label))
+            place = np.repeat(np.arange(row, row + len(counts)), length) + rng.random(len(label))
             shuffled = label[np.argsort(place, kind="stable")]
-            self._votes[self._first[start] :][: len(label)] = shuffled
+            self._shuffled[self._first[row - start] :][: len(label)] = shuffled
 
-    def targets(self, epoch: int) -> Tensor:
-        """Each item's vote number `epoch`, counted round and round."""
-        return torch.from_numpy(self._votes[self._first + epoch % self._length].astype(np.int64))
+    def _look_up(self, epoch: int, part: slice, start: int) -> Tensor:
+        vote = self._first[part] + epoch % self._length[part]
+        return torch.from_numpy(self._shuffled[vote].astype(np.int64))
 
 
-class Draws(BoundDelivery):
+class Draws(ByItem):
     """Inverse-CDF sampling: one uniform number per item and a binary search along its classes.
 
     Where there are votes, the number chooses one of them, and the search runs along their running
-    totals: whole numbers, which take an eighth to a half of the memory that probabilities do.
+    totals: whole numbers, which take an eighth to a half of the memory that probabilities do. The
+    labels stay the same until `every` epochs have passed.
     """
 
-    def __init__(self, votes: VoteTable, seed: int, every: int):
-        self._seed, self._every, self._total = seed, every, None
-        if votes.counts is None:
-            cumulative = np.cumsum(votes.probs, axis=1)
+    def __init__(self, votes: VoteTable, seed: int, every: int, order: np.ndarray | None = None):
+        """With an `order` of all rows, each item has the votes of the row at its place in it."""
+        super().__init__(votes)
+        self._seed, self._every, self._order = seed, every, order
+
+    def _make(self, votes: VoteTable, start: int, stop: int) -> None:
+        if self._order is None:
+            rows = votes.block(start, stop)
+        else:
+            rows = votes.take(self._order[start:stop])
+        self._total = None
+        if rows.counts is None:
+            cumulative = np.cumsum(rows.probs, axis=1)
             # The last step is exactly 1: a uniform number below 1 never reaches a class without
             # votes.
             cumulative /= cumulative[:, -1:]
         else:
-            self._total = votes.counts.sum(1, dtype=np.int64)
-            most, kinds = self._total.max(), (np.uint8, np.int16, np.int32)
+            self._total = rows.counts.sum(1, dtype=np.int64)
+            most, kinds = self._total.max(initial=0), (np.uint8, np.int16, np.int32)
             smallest = next(kind for kind in kinds if most <= np.iinfo(kind).max)
-            cumulative = np.cumsum(votes.counts, axis=1, dtype=smallest)
+            cumulative = np.cumsum(rows.counts, axis=1, dtype=smallest)
         self._cumulative = torch.from_numpy(cumulative)
 
-    def targets(self, epoch: int) -> Tensor:
-        """One label per item; the same ones until `every` epochs have passed."""
+    def _look_up(self, epoch: int, part: slice, start: int) -> Tensor:
         rng = generator(self._seed, "label-sampling", epoch // self._every)
-        chosen = rng.random(len(self._cumulative))
+        cumulative = self._cumulative[part]
+        chosen = advanced(rng, start).random(len(cumulative))
         if self._total is not None:
-            chosen *= self._total  # the number of a vote, once it is cut to a whole number
-        wanted = torch.from_numpy(chosen)[:, None].to(self._cumulative.dtype)
-        return torch.searchsorted(self._cumulative, wanted, right=True)[:, 0]
+            chosen *= self._total[part]  # the number of a vote, once it is cut to a whole number
+        wanted = torch.from_numpy(chosen)[:, None].to(cumulative.dtype)
+        return torch.searchsorted(cumulative, wanted, right=True)[:, 0]
 
 
 class Mixed(BoundDelivery):
@@ -114,9 +175,9 @@ class Mixed(BoundDelivery):
         self._alpha, self._seed = alpha, seed
         self._shares: tuple[int, Tensor] = (-1, torch.empty(0))
 
-    def targets(self, epoch: int) -> Tensor:
-        """The base's targets before any blending, as floats [N, K]."""
-        targets = self._base.targets(epoch)
+    def targets(self, epoch: int, start: int = 0, stop: int | None = None) -> Tensor:
+        """The base's targets before any blending, as floats [n, K]."""
+        targets = self._base.targets(epoch, start, stop)
         return targets if targets.is_floating_point() else one_hot(targets, self._classes)
 
     def blend(

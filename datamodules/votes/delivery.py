@@ -2,19 +2,23 @@
 
 A delivery is a small description that a config can hold. `bind(votes, seed)` turns it into an
 object whose `targets(epoch)` gives that epoch's targets for all items at once: integers [N] for
-hard deliveries, floats [N, K] for soft ones.
+hard deliveries, floats [N, K] for soft ones. `targets(epoch, start, stop)` gives those of a block
+of items alone; docs/scale.md says what that costs.
 
 >>> votes = VoteTable(counts=[[2, 1], [0, 4]])
 >>> multipass = Multipass().bind(votes, seed=0)
 >>> # one vote of three was for class 1
 >>> torch.stack([multipass.targets(epoch) for epoch in range(3)]).sum(0)
 tensor([1, 3])
+>>> multipass.targets(2, 1, 2).equal(multipass.targets(2)[1:2])
+True
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import torch
+from torch import Tensor
 
 from core.errors import InputError
 from core.randomness import generator
@@ -36,7 +40,7 @@ class SoftLabels(Delivery):
 
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
         """Targets are the table's probabilities [N, K]; the seed plays no part."""
-        return Constant(torch.from_numpy(votes.float_probs()))
+        return Constant(votes, lambda block: torch.from_numpy(block.float_probs()))
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class MajorityVote(Delivery):
 
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
         """Targets are class numbers [N]; the seed plays no part."""
-        return Constant(torch.from_numpy(votes.majority))
+        return Constant(votes, lambda block: torch.from_numpy(block.majority))
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,11 @@ class LabelSmoothing(Delivery):
 
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
         """Targets are smoothed rows [N, K]; the seed plays no part."""
-        smoothed = one_hot(torch.from_numpy(votes.majority), votes.num_classes)
-        smoothed.mul_(1 - self.epsilon).add_(self.epsilon / votes.num_classes)
-        return Constant(smoothed)
+        return Constant(votes, self._smoothed)
+
+    def _smoothed(self, votes: VoteTable) -> Tensor:
+        targets = one_hot(torch.from_numpy(votes.majority), votes.num_classes)
+        return targets.mul_(1 - self.epsilon).add_(self.epsilon / votes.num_classes)
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,7 @@ class ShuffledSLS(StochasticLabelSampling):
     def bind(self, votes: VoteTable, seed: int) -> BoundDelivery:
         """The permutation depends on the seed alone, so it is the same in every epoch."""
         order = generator(seed, "shuffled-sls").permutation(len(votes))
-        return Draws(votes.take(order), seed, self.resample_every)
+        return Draws(votes, seed, self.resample_every, order)
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,16 @@ from functools import cached_property
 import numpy as np
 from scipy.special import entr
 
-from core.errors import InputError, name_rows
+from core.errors import InputError
 from core.randomness import generator
+from datamodules.votes.row_blocks import row_blocks, rows_at_once
 from datamodules.votes.splitting import stratified_split
+from datamodules.votes.table_checks import as_matrix, check_counts, not_numbers, reject, totals
 
 # Published probabilities are often rounded to three decimals; a row further than this from 1 is a
 # mistake, not rounding.
 SUM_TOLERANCE = 1e-3
 MOST_VOTES = np.iinfo(np.int32).max  # of one item
-# numbers that are worked on at once, so that temporary arrays stay small beside the table itself
-BLOCK = 1 << 20
 
 
 class VoteTable:
@@ -30,14 +30,15 @@ class VoteTable:
     def __init__(self, counts, source: str = "the vote table"):
         """`source` names the file in error messages.
 
-        Counts that are int32 already are kept as they are, without a copy.
+        Counts that are int32 already are kept as they are, without a copy, and looked at by blocks
+        of rows: a memory-mapped file of more rows than memory holds will do.
         """
-        table = _as_matrix(counts, source, "votes")
+        table = as_matrix(counts, source, "votes")
         check_counts(table, source)
-        totals = table.sum(1, keepdims=True, dtype=np.float64)
-        _reject(totals == 0, source, "no votes at all", "every item needs at least one vote")
-        too_many = f"more than {MOST_VOTES:,} votes"
-        _reject(totals > MOST_VOTES, source, too_many, "use VoteTable.from_probs")
+        fault, allowed = "no votes at all", "every item needs at least one vote"
+        reject(table, lambda rows: totals(rows) == 0, source, fault, allowed)
+        fault, allowed = f"more than {MOST_VOTES:,} votes", "use VoteTable.from_probs"
+        reject(table, lambda rows: totals(rows) > MOST_VOTES, source, fault, allowed)
         self.source = source
         self.counts: np.ndarray | None = table.astype(np.int32, copy=False)
 
@@ -50,15 +51,14 @@ class VoteTable:
         >>> VoteTable.from_probs([[0.5, 0.5]]).counts is None
         True
         """
-        table = _as_matrix(probs, source, "probabilities").astype(np.float64)
+        table = as_matrix(probs, source, "probabilities").astype(np.float64)
         allowed = "they must lie between 0 and 1"
-        _reject(~np.isfinite(table), source, "probabilities that are not numbers", allowed)
-        outside = (table < 0) | (table > 1 + SUM_TOLERANCE)
-        _reject(outside, source, "probabilities outside 0 to 1", allowed)
-        sums = table.sum(1, keepdims=True)
-        unequal, fault = np.abs(sums - 1) > SUM_TOLERANCE, "probabilities that do not sum to 1"
-        _reject(unequal, source, fault, "every row must sum to 1")
-        return cls._checked(None, table / sums, source)
+        reject(table, not_numbers, source, "probabilities that are not numbers", allowed)
+        fault = "probabilities outside 0 to 1"
+        reject(table, lambda p: (p < 0) | (p > 1 + SUM_TOLERANCE), source, fault, allowed)
+        fault, allowed = "probabilities that do not sum to 1", "every row must sum to 1"
+        reject(table, lambda p: np.abs(totals(p) - 1) > SUM_TOLERANCE, source, fault, allowed)
+        return cls._checked(None, table / totals(table), source)
 
     @classmethod
     def _checked(
@@ -99,8 +99,7 @@ class VoteTable:
         >>> [(rows.start, probs.tolist()) for rows, probs in votes.blocks()]
         [(0, [[0.75, 0.25], [0.0, 1.0]])]
         """
-        step = max(1, BLOCK // self.num_classes)
-        for rows in (slice(start, start + step) for start in range(0, len(self), step)):
+        for rows in row_blocks(self.probs if self.counts is None else self.counts):
             yield rows, self.probs[rows] if self.counts is None else _shares(self.counts[rows])
 
     def float_probs(self) -> np.ndarray:
@@ -173,6 +172,34 @@ class VoteTable:
             return self._checked(None, self.probs[index], self.source)
         return self._checked(self.counts[index], None, self.source)
 
+    def block(self, start: int, stop: int) -> "VoteTable":
+        """The rows from `start` up to `stop`, without a copy.
+
+        >>> VoteTable(counts=[[3, 1], [0, 4], [1, 1]]).block(1, 3).counts.tolist()
+        [[0, 4], [1, 1]]
+        """
+        if self.counts is None:
+            return self._checked(None, self.probs[start:stop], self.source)
+        return self._checked(self.counts[start:stop], None, self.source)
+
+    def votes_before(self, row: int) -> int:
+        """How many votes all rows before this one have together.
+
+        All counts are summed once; then it takes no longer for late rows than for early ones.
+
+        >>> VoteTable(counts=[[3, 1], [0, 4], [1, 1]]).votes_before(2)
+        8
+        """
+        assert self.counts is not None
+        step = rows_at_once(self.num_classes)
+        whole_blocks = self._block_votes[: row // step].sum() if row >= step else 0
+        return int(whole_blocks + self.counts[row - row % step : row].sum(dtype=np.int64))
+
+    @cached_property
+    def _block_votes(self) -> np.ndarray:
+        assert self.counts is not None
+        return np.array([self.counts[rows].sum(dtype=np.int64) for rows in row_blocks(self.counts)])
+
     def split(self, fractions, seed: int, entropy_bins: int = 1) -> list[np.ndarray]:
         """Row numbers of each part: a function of the seed alone.
 
@@ -188,39 +215,5 @@ class VoteTable:
         return stratified_split(self.majority * entropy_bins + level, fractions, seed)
 
 
-def check_counts(table: np.ndarray, source: str) -> None:
-    """Refuse what cannot be a number of votes. Items without any vote are let through."""
-    allowed = "counts must be whole numbers of 0 or more"
-    if table.dtype.kind == "f":
-        _reject(~np.isfinite(table), source, "votes that are not numbers", allowed)
-    _reject(table < 0, source, "negative votes", allowed)
-    if table.dtype.kind == "f":
-        allowed = "counts must be whole numbers; for probabilities use VoteTable.from_probs"
-        _reject(table != np.floor(table), source, "fractional votes", allowed)
-
-
 def _shares(counts: np.ndarray) -> np.ndarray:
     return counts / counts.sum(1, keepdims=True, dtype=np.int64)
-
-
-def _as_matrix(values, source: str, what: str) -> np.ndarray:
-    try:
-        table = np.ascontiguousarray(values)
-    except ValueError:
-        raise InputError(
-            f"{source} has rows of different lengths; every row needs one number per class."
-        ) from None
-    if table.dtype.kind not in "biuf":
-        raise InputError(f"{source} holds {table.dtype} values; {what} must be numbers.")
-    if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
-        raise InputError(
-            f"{source} has shape {list(table.shape)}; {what} must be a table of at least one item "
-            "and two classes."
-        )
-    return table
-
-
-def _reject(bad: np.ndarray, source: str, fault: str, allowed: str) -> None:
-    rows = np.flatnonzero(bad.any(1))
-    if len(rows):
-        raise InputError(f"{source} has {fault} in {name_rows(rows)}; {allowed}.")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from torch import Tensor
 
 from datamodules import (
     LabelSmoothing,
@@ -16,6 +17,7 @@ from datamodules import (
     StochasticLabelSampling,
     VoteTable,
 )
+from datamodules.votes.delivery import BoundDelivery, Delivery
 
 CLASSES, VOTES = 100, 20
 
@@ -28,16 +30,25 @@ def table(items: int) -> VoteTable:
     )
 
 
+def delivered(delivery: Delivery, votes: VoteTable) -> tuple[BoundDelivery, Tensor]:
+    """What is bound, and its first epoch."""
+    bound = delivery.bind(votes, 0)
+    return bound, bound.targets(0)
+
+
 # Bytes per item, at the peak of the work: what it leaves behind, and what it needs meanwhile. A
 # table of float64 alone would be 800.
 WORK: dict[str, tuple[Callable[[VoteTable], object], int]] = {
     "entropy": (lambda votes: votes.entropy, 8 + 8),
     "subsample": (lambda votes: votes.subsample(5, seed=0), 4 * CLASSES),
-    "soft labels": (lambda votes: SoftLabels().bind(votes, 0), 4 * CLASSES),
-    "label smoothing": (lambda votes: LabelSmoothing().bind(votes, 0), 4 * CLASSES + 8),
-    "SLS": (lambda votes: StochasticLabelSampling().bind(votes, 0), 2 * CLASSES + 8),
-    "shuffled SLS": (lambda votes: ShuffledSLS().bind(votes, 0), 4 * CLASSES + 2 * CLASSES + 16),
-    "multipass": (lambda votes: Multipass().bind(votes, 0), VOTES + 16 + 8),
+    "soft labels": (lambda votes: delivered(SoftLabels(), votes), 4 * CLASSES),
+    "label smoothing": (lambda votes: delivered(LabelSmoothing(), votes), 4 * CLASSES + 8),
+    "SLS": (lambda votes: delivered(StochasticLabelSampling(), votes), 2 * CLASSES + 8 + 8),
+    "shuffled SLS": (
+        lambda votes: delivered(ShuffledSLS(), votes),
+        4 * CLASSES + 2 * CLASSES + 16 + 8,
+    ),
+    "multipass": (lambda votes: delivered(Multipass(), votes), VOTES + 16 + 8 + 8),
 }
 
 
@@ -45,8 +56,7 @@ WORK: dict[str, tuple[Callable[[VoteTable], object], int]] = {
 def test_memory_is_linear_in_the_items_and_no_more_than_what_is_kept(
     name: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("datamodules.votes.table.BLOCK", 1 << 14)
-    monkeypatch.setattr("datamodules.votes.bound_delivery.BLOCK", 1 << 14)
+    monkeypatch.setattr("datamodules.votes.row_blocks.BLOCK", 1 << 14)
     work, stated = WORK[name]
     per_item = []
     for items in (5_000, 20_000):
