@@ -10,6 +10,7 @@ from scipy.stats import rankdata, ttest_rel
 
 from core.errors import InputError, name_rows
 from core.randomness import generator
+from studies.analysis.signed_ranks import tails
 
 LARGEST = 1e150  # a number whose square, and sums of such squares, are numbers
 Alternative = Literal["two-sided", "less", "greater"]
@@ -70,13 +71,14 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> Test:
 
 
 def paired_wilcoxon(a: ArrayLike, b: ArrayLike, alternative: Alternative = "two-sided") -> Test:
-    """Exact Wilcoxon signed-rank test: does the sign of the difference favour one side, large
-    differences counting more?
+    """Wilcoxon signed-rank test: does the sign of the difference favour one side, large differences
+    counting more?
 
     `less` asks whether a is smaller than b, `greater` whether it is larger. The statistic is the
     sum of the positive differences' ranks. Tied magnitudes share their mean rank, and the
-    distribution is that of these very ranks under all 2^n signs: never an approximation. It is
-    written here because scipy's exact distribution is that of ranks without ties.
+    distribution is that of these very ranks under all 2^n signs: exact for up to `EXACT_PAIRS`
+    differences, beyond that an approximation (`studies.analysis.signed_ranks`). It is written here
+    because scipy's exact distribution is that of ranks without ties.
 
     Zero differences favour neither side and are dropped before ranking. `n` counts what is left,
     and `minimum_p` (2^-n one-sided, 2^(1-n) two-sided) follows from that n and not from all pairs:
@@ -92,15 +94,10 @@ def paired_wilcoxon(a: ArrayLike, b: ArrayLike, alternative: Alternative = "two-
     differences = differences[differences != 0]
     twice_ranks = np.rint(2 * rankdata(np.abs(differences))).astype(int)
     observed = int(twice_ranks[differences > 0].sum())
-    # chances[s] is the probability of twice a rank sum of s. Rolling never wraps around: what lies
-    # beyond the ranks so far is 0.
-    chances = np.eye(1, twice_ranks.sum() + 1)[0]
-    for rank in twice_ranks:
-        chances = (chances + np.roll(chances, rank)) / 2
-    less, greater = float(chances[: observed + 1].sum()), float(chances[observed:].sum())
+    less, greater = tails(twice_ranks, observed)
     p = {"less": less, "greater": greater, "two-sided": 2 * min(less, greater)}[alternative]
-    minimum_p = 2.0 ** (int(alternative == "two-sided") - len(differences))
-    return Test(observed / 2, min(p, 1.0), min(minimum_p, 1.0), len(differences))
+    minimum_p = min(2.0 ** (int(alternative == "two-sided") - len(differences)), 1.0)
+    return Test(observed / 2, min(max(p, minimum_p), 1.0), minimum_p, len(differences))
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:

@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 from studies.analysis.collect import Record
+from studies.analysis.signed_ranks import EXACT_PAIRS
+from studies.analysis.statistics import Test
 from studies.report.section import ABSENT, Section
 from studies.tables.measures import factor_name
 from studies.tables.tables import Table
@@ -15,7 +17,7 @@ ALTERNATIVES = {
     "less": "one-sided (row less than reference)",
     "greater": "one-sided (row greater than reference)",
 }
-TESTS = {"wilcoxon": "paired Wilcoxon signed-rank test, exact", "t": "paired t-test"}
+TESTS = {"wilcoxon": "paired Wilcoxon signed-rank test", "t": "paired t-test"}
 
 
 def notices(records: list[Record], scale: str) -> list[str]:
@@ -120,7 +122,8 @@ def _test_sentences(table: Table, section: Section) -> list[str]:
     of_group = f" of the same {factor_name(spec.groups)}" if spec.groups else ""
     tests = [cell.test for cell in table.cells.values() if cell.test]
     messages = [
-        f"p: {TESTS[spec.test]}, {ALTERNATIVES[spec.alternative]}, of each row against "
+        f"p: {TESTS[spec.test]}{way_of_p(spec.test, tests)}, {ALTERNATIVES[spec.alternative]}, of each "
+        "row against "
         f"{reference}{of_group}, paired by seed."
     ]
     if not tests:
@@ -138,6 +141,19 @@ def _test_sentences(table: Table, section: Section) -> list[str]:
         messages.append(f"Holm: p adjusted over all {len(tests)} tests of this table{least}.")
     messages.append(f"k/n: in k of n seeds the row is better than {reference}.")
     return messages
+
+
+def way_of_p(test: str, tests: list[Test]) -> str:
+    """How p-values were made: exactly, or nearly so where there are very many pairs."""
+    if test != "wilcoxon":
+        return ""
+    nearly = sum(made.n > EXACT_PAIRS for made in tests)
+    if not nearly:
+        return ", exact"
+    which = "" if nearly == len(tests) else f" (in {nearly} of {len(tests)} tests)"
+    return (
+        f", by a saddlepoint approximation beyond {EXACT_PAIRS} pairs{which} and exact up to that"
+    )
 
 
 def _sentence(text: str) -> str:

@@ -12,7 +12,9 @@ from scipy.special import stdtr, stdtrit
 from scipy.stats import page_trend_test
 
 from studies.analysis.claims.verdict import Pairs, Verdict, columns, decide, one_pair_only
+from studies.analysis.signed_ranks import EXACT_PAIRS
 from studies.analysis.statistics import (
+    Test,
     bootstrap_interval,
     direction_agreement,
     holm,
@@ -26,7 +28,7 @@ OPPOSITE: dict[str, Side] = {"less": "greater", "greater": "less"}
 
 
 def judge_difference(pairs: Pairs, side: Side) -> Verdict:
-    """`less` or `greater`: a one-sided exact Wilcoxon test over seeds reaches 5 %.
+    """`less` or `greater`: a one-sided Wilcoxon test over seeds reaches 5 %.
 
     Contradicted if the opposite side reaches 5 %.
 
@@ -42,7 +44,7 @@ def judge_difference(pairs: Pairs, side: Side) -> Verdict:
     agree, of = direction_agreement(a, b, "lower" if side == "less" else "higher")
     statistic = (
         f"mean difference {mean:.4g} (95 % bootstrap interval {low:.4g} to {high:.4g}), "
-        f"{agree} of {of} seeds agree, one-sided Wilcoxon p {for_it.p:.4g}"
+        f"{agree} of {of} seeds agree, one-sided Wilcoxon p {in_words(for_it)}"
     )
     reason = "neither direction reaches 5 %"
     if for_it.n == 0:
@@ -53,6 +55,15 @@ def judge_difference(pairs: Pairs, side: Side) -> Verdict:
     numbers = {"estimate": mean, "low": low, "high": high}
     numbers |= {"p": for_it.p, "minimum_p": for_it.minimum_p, "n": of}
     return decide(for_it.p <= ALPHA, against.p <= ALPHA, statistic, reason, numbers)
+
+
+def in_words(test: Test) -> str:
+    """The p of a Wilcoxon test, and that it is an approximation where it is.
+
+    >>> in_words(Test(3.0, 0.125, 0.0625, 4)), in_words(Test(3.0, 0.125, 0.0, 2500))
+    ('0.125', '0.125 (saddlepoint approximation)')
+    """
+    return f"{test.p:.4g}" + " (saddlepoint approximation)" * (test.n > EXACT_PAIRS)
 
 
 def judge_equality(pairs: Pairs, margin: float | str) -> Verdict:
@@ -123,7 +134,7 @@ def judge_family(cells: list[Pairs], side: Side) -> Verdict:
 
     Holm's correction over many cells cannot reject anything with five seeds, so it cannot be the
     rule. Instead each seed gets one number: its mean over cells of the difference in units of that
-    cell's root mean square (which does not depend on signs, so that the test stays exact), and
+    cell's root mean square (which does not depend on signs, so that the test stays valid), and
     these numbers are tested as in `less` and `greater`. Supported: every cell favours the claim in
     the mean, and that test reaches 5 %. Contradicted: the opposite test reaches 5 %, or some cell
     by itself does in the opposite direction after Holm. How many cells favour the claim, in how
@@ -152,8 +163,8 @@ def judge_family(cells: list[Pairs], side: Side) -> Verdict:
     for_it, against = (paired_wilcoxon(together, zeros, s) for s in (side, OPPOSITE[side]))
     statistic = (
         f"{favouring} of {len(cells)} cells favour it, in {unanimous} all seeds agree, Holm's p "
-        f"reaches 5 % in {rejected}; all cells together: one-sided Wilcoxon p {for_it.p:.4g} over "
-        f"{len(seeds)} seeds"
+        f"reaches 5 % in {rejected}; all cells together: one-sided Wilcoxon p {in_words(for_it)} "
+        f"over {len(seeds)} seeds"
     )
     numbers = {"p": for_it.p, "minimum_p": for_it.minimum_p, "n": len(seeds)}
     numbers |= {"cells": len(cells), "cells_in_favour": favouring, "cells_unanimous": unanimous}
