@@ -31,7 +31,8 @@ def tails(twice_ranks: np.ndarray, observed: int) -> tuple[float, float]:
     (0.875, 0.25)
     """
     if len(twice_ranks) <= EXACT_PAIRS:
-        chances = exact_chances(twice_ranks)
+        step = np.gcd.reduce(twice_ranks) if len(twice_ranks) else 1
+        chances, observed = exact_chances(np.sort(twice_ranks) // step), observed // step
         return float(chances[: observed + 1].sum()), float(chances[observed:].sum())
     # the distribution is symmetric
     other = int(twice_ranks.sum()) - observed

@@ -122,9 +122,8 @@ def _test_sentences(table: Table, section: Section) -> list[str]:
     of_group = f" of the same {factor_name(spec.groups)}" if spec.groups else ""
     tests = [cell.test for cell in table.cells.values() if cell.test]
     messages = [
-        f"p: {TESTS[spec.test]}{way_of_p(spec.test, tests)}, {ALTERNATIVES[spec.alternative]}, of each "
-        "row against "
-        f"{reference}{of_group}, paired by seed."
+        f"p: {TESTS[spec.test]}{way_of_p(spec.test, tests)}, {ALTERNATIVES[spec.alternative]}, "
+        f"of each row against {reference}{of_group}, paired by seed."
     ]
     if not tests:
         return [*messages, "No test was possible: it takes at least two finished pairs."]
