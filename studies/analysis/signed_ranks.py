@@ -32,8 +32,9 @@ def tails(twice_ranks: np.ndarray, observed: int) -> tuple[float, float]:
     """
     if len(twice_ranks) <= EXACT_PAIRS:
         step = np.gcd.reduce(twice_ranks) if len(twice_ranks) else 1
-        chances, observed = exact_chances(np.sort(twice_ranks) // step), observed // step
-        return float(chances[: observed + 1].sum()), float(chances[observed:].sum())
+        chances = exact_chances(np.sort(twice_ranks) // step)
+        at_most, at_least = observed // step, -(-observed // step)
+        return float(chances[: at_most + 1].sum()), float(chances[at_least:].sum())
     # the distribution is symmetric
     other = int(twice_ranks.sum()) - observed
     return saddlepoint_tail(twice_ranks, other), saddlepoint_tail(twice_ranks, observed)
