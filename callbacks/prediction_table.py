@@ -2,7 +2,8 @@
 entropies.
 """
 
-from io import BytesIO
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,15 @@ import pyarrow.parquet as pq
 import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
-from torchmetrics.utilities import dim_zero_cat
 
 from callbacks.results import output_folder
-from core.atomic_io import write_atomically
+from core.atomic_io import open_atomically
 from core.errors import InputError, name_rows
 from datamodules.io.tables import MOST_ROWS, refuse_too_many_rows
 from metrics import AllItems, per_item
 
 WHO = ("model", "annotators")
+GROUP = 1 << 15  # rows that are written at once
 ROUNDING = 1e-4  # of sums over up to thousands of classes, in single precision
 
 
@@ -38,7 +39,9 @@ class _IndexedItems(AllItems):
         self.index.append(index)
 
     def compute(self) -> Any:
-        return *super().compute(), dim_zero_cat(self.index)
+        """All batches as they came, not joined to one more copy; of several ranks, one part."""
+        states = (self.probs, self.target_probs, self.index)
+        return tuple([state] if isinstance(state, Tensor) else state for state in states)
 
 
 class PredictionTable(Callback):
@@ -69,25 +72,52 @@ class PredictionTable(Callback):
 
     def on_predict_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the items of all ranks."""
-        probs, target_probs, index = (values.cpu() for values in self._items.compute())
+        probs, target_probs, index = self._items.compute()
         if not trainer.is_global_zero:
             return
         data, folder = trainer.datamodule, output_folder(trainer)  # pyright: ignore[reportAttributeAccessIssue]
         items = len(data.annotator_probs)
         path = write_predictions(folder, probs, target_probs, index, data.corpus.splits)
-        print(f"{len(index)} of {items} items written to {path}")
+        print(f"{sum(map(len, index))} of {items} items written to {path}")
 
 
 def write_predictions(
-    folder: Path, probs: Tensor, target_probs: Tensor, index: Tensor, splits: dict[str, np.ndarray]
+    folder: Path,
+    probs: Tensor | Sequence[Tensor],
+    target_probs: Tensor | Sequence[Tensor],
+    index: Tensor | Sequence[Tensor],
+    splits: dict[str, np.ndarray],
 ) -> Path:
-    """`predictions.parquet` in a run's folder, in the order of the items."""
-    order = index.argsort()
-    content = BytesIO()
-    table = prediction_table(probs[order], target_probs[order], index[order], splits)
-    pq.write_table(table, content)
-    write_atomically(folder / "predictions.parquet", content.getvalue())
-    return folder / "predictions.parquet"
+    """`predictions.parquet` in a run's folder, in the order of the items.
+
+    Predictions may be given batch by batch. They are written in groups of rows, so that only a
+    group at a time is held as a table.
+    """
+    model, people, numbers = (
+        [parts.cpu()] if isinstance(parts, Tensor) else [part.cpu() for part in parts]
+        for parts in (probs, target_probs, index)
+    )
+    items, path = torch.cat(numbers), folder / "predictions.parquet"
+    order = items.argsort()
+    with open_atomically(path) as stream, ExitStack() as closing:
+        writer = None
+        for rows in order.split(GROUP):
+            table = prediction_table(_rows(model, rows), _rows(people, rows), items[rows], splits)
+            if writer is None:
+                writer = closing.enter_context(pq.ParquetWriter(stream, table.schema))
+            writer.write_table(table)
+    return path
+
+
+def _rows(parts: Sequence[Tensor], rows: Tensor) -> Tensor:
+    """Rows of the table that the parts would make together."""
+    ends = torch.tensor([len(part) for part in parts]).cumsum(0)
+    part_of = torch.searchsorted(ends, rows, right=True)
+    chosen = parts[0].new_empty(len(rows), *parts[0].shape[1:])
+    for number in part_of.unique().tolist():
+        here = part_of == number
+        chosen[here] = parts[number][rows[here] - (ends[number] - len(parts[number]))]
+    return chosen
 
 
 def prediction_table(

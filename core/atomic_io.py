@@ -38,6 +38,25 @@ def write_atomically(
     _sync(path.parent)
 
 
+@contextmanager
+def open_atomically(path: Path) -> Iterator[IO[bytes]]:
+    """A stream to write a large file to, which takes its place when all of it is written.
+
+    Where the writing fails, nothing is left of it, and what was there stays.
+    """
+    with naming(path):
+        partial, stream = _new_partial(path)
+        try:
+            with stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+        _sync(path.parent)
+
+
 def write_together(files: Mapping[Path, bytes | Path]) -> None:
     """Write files that belong together.
 
@@ -101,13 +120,10 @@ def _start(name: str) -> str:
 
 def _stage(path: Path, content: str | bytes | IO[bytes]) -> Path:
     """Bring the content to the disk, in a file that is new and nobody else's."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{_start(path.name)}{os.urandom(4).hex()}{SUFFIX}")
     with naming(path):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        file = os.open(partial, flags, 0o666)
+        partial, stream = _new_partial(path)
         try:
-            with os.fdopen(file, "wb") as stream:
+            with stream:
                 if isinstance(content, str | bytes):
                     stream.write(content.encode() if isinstance(content, str) else content)
                 else:
@@ -118,6 +134,13 @@ def _stage(path: Path, content: str | bytes | IO[bytes]) -> Path:
             partial.unlink(missing_ok=True)
             raise
     return partial
+
+
+def _new_partial(path: Path) -> tuple[Path, IO[bytes]]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{_start(path.name)}{os.urandom(4).hex()}{SUFFIX}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    return partial, os.fdopen(os.open(partial, flags, 0o666), "wb")
 
 
 def _sync(folder: Path) -> None:

@@ -3,7 +3,6 @@ plain data.
 """
 
 import json
-from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -87,7 +86,7 @@ def differences(base: dict[str, Any], changed: dict[str, Any]) -> dict[tuple[str
 
 def with_changes(base: dict[str, Any], changes: dict[tuple[str, ...], Any]) -> dict[str, Any]:
     """A copy of a resolved config with some values set, and some removed."""
-    config = deepcopy(base)
+    config = _copy(base)
     for path, value in changes.items():
         part = config
         for key in path[:-1]:
@@ -97,3 +96,10 @@ def with_changes(base: dict[str, Any], changes: dict[tuple[str, ...], Any]) -> d
         else:
             part[path[-1]] = value
     return config
+
+
+def _copy(plain: Any) -> Any:
+    """A copy of plain data; `deepcopy` takes four times as long for what may hold itself."""
+    if isinstance(plain, dict):
+        return {key: _copy(value) for key, value in plain.items()}
+    return [_copy(value) for value in plain] if isinstance(plain, list) else plain

@@ -110,9 +110,12 @@ def _is_time(part: dict[str, Any]) -> bool:
     return "time" not in part or re.fullmatch(r"[\d:TZ-]{1,30}", str(part["time"])) is not None
 
 
-def check_at_hand(folder: Path, now: Fingerprint) -> None:
-    """Refuse a finished run whose votes or items are no longer what the files at hand say."""
-    known = read_fingerprint(folder)
+def check_at_hand(folder: Path, now: Fingerprint, known: dict[str, Any] | None = None) -> None:
+    """Refuse a finished run whose votes or items are no longer what the files at hand say.
+
+    `known` is what the run noted of its data, where that was read already.
+    """
+    known = known or read_fingerprint(folder)
     if known and (changed := difference(known["data"], now)):
         raise InputError(
             f"{folder.name} has results of other data: {changed}; {INSTEAD.format(folder=folder)}."

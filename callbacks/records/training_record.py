@@ -47,6 +47,9 @@ class TrainingRecord:
         return f"trained for {self.epochs}{of} epochs{steps} ({ENDS[self.ended]})"
 
 
+_KINDS = get_type_hints(TrainingRecord)  # once: a report reads the records of thousands of runs
+
+
 def write_training(folder: Path, record: TrainingRecord) -> None:
     """Write the record, all or nothing."""
     write_atomically(folder / FILE, json.dumps(asdict(record), indent=1) + "\n")
@@ -57,8 +60,7 @@ def as_training(content: Any) -> TrainingRecord | None:
 
     >>> as_training({"ended": "max_time", "epochs": 3, "planned_epochs": 200, "steps": 90})
     """
-    kinds = get_type_hints(TrainingRecord)
-    if not isinstance(content, dict) or not content.keys() <= kinds.keys():
+    if not isinstance(content, dict) or not content.keys() <= _KINDS.keys():
         return None
     if content.get("ended") not in list(ENDS):
         return None
@@ -67,7 +69,7 @@ def as_training(content: Any) -> TrainingRecord | None:
     except TypeError:
         return None
     right = all(
-        isinstance(value, kinds[name]) and not isinstance(value, bool)
+        isinstance(value, _KINDS[name]) and not isinstance(value, bool)
         for name, value in asdict(record).items()
     )
     return record if right else None

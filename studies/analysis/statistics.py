@@ -173,7 +173,13 @@ def bootstrap_interval(
     if sd == 0:
         return mean, mean
     centred = (values - mean) / sd
-    shifts = centred[generator(seed, "bootstrap").integers(n, size=(resamples, n))].mean(1)
+    rng, step = generator(seed, "bootstrap"), max(1, 2**17 // n)  # at once: what a cache holds
+    shifts = np.concatenate(
+        [
+            centred[rng.integers(n, size=(min(step, resamples - start), n))].mean(1)
+            for start in range(0, resamples, step)
+        ]
+    )
     shifts[np.abs(shifts) < 1e-12] = 0
     bias = ndtri((np.mean(shifts < 0) + np.mean(shifts <= 0)) / 2)
     acceleration = (centred**3).sum() / (6 * (centred**2).sum() ** 1.5)

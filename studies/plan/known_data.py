@@ -32,7 +32,7 @@ def check_data(finished: Iterable[tuple[dict[str, Any], Path]]) -> None:
             now = fingerprint_at_hand(data) if data.files() else _content(noted["data"])
             known[key] = data, now
         data, now = known[key]
-        check_at_hand(folder, now | _labels(config, data))
+        check_at_hand(folder, now | _labels(config, data), noted)
 
 
 def _labels(config: dict[str, Any], data: VoteDataModule) -> Fingerprint:

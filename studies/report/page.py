@@ -159,16 +159,17 @@ def notes_of_runs(collection: Collection) -> list[str]:
 
 def common_options(collection: Collection) -> dict[str, Any]:
     """The resolved options that are the same in every planned run, by their dotted names."""
-    first, *others = (
-        {path: json.dumps(v, default=str) for path, v in leaves(run.config).items()}
-        for run in collection.planned
-    )
-    shared = set(first.items()).intersection(*(other.items() for other in others))
-    return {
-        ".".join(path): json.loads(value)
-        for path, value in first.items()
-        if (path, value) in shared
-    }
+    first, *others = (leaves(run.config) for run in collection.planned)
+    shared = {path: json.dumps(value, default=str) for path, value in first.items()}
+    for other in others:
+        shared = {
+            path: text
+            for path, text in shared.items()
+            if path in other
+            # most values of one study are one object
+            and (other[path] is first[path] or json.dumps(other[path], default=str) == text)
+        }
+    return {".".join(path): json.loads(text) for path, text in shared.items()}
 
 
 def _versions(collection: Collection) -> str:

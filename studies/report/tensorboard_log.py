@@ -1,39 +1,81 @@
 """A report in TensorBoard: its figures, and one hparams entry per finished run with its factors and
 metrics.
+
+An entry must be an event file in a folder of its own. `SummaryWriter.add_hparams` starts a thread
+for each and writes the columns of the whole table into it; here the columns are written once, and
+an entry is a file of about a kilobyte.
 """
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.summary.writer.record_writer import RecordWriter
 from torch.utils.tensorboard import SummaryWriter
+from torch.utils.tensorboard.summary import hparams
 
 from core.atomic_io import naming
 
 if TYPE_CHECKING:
+    from studies.analysis.collect import Record
     from studies.report.report import Report
+
+# made at run time, so that no type checker sees them
+Event: Any = event_pb2.Event  # pyright: ignore[reportAttributeAccessIssue]
+Summary: Any = summary_pb2.Summary  # pyright: ignore[reportAttributeAccessIssue]
+NAME = "events.out.tfevents"  # how TensorBoard knows an event file
 
 
 def log_report(report: "Report", folder: Path) -> dict[str, Path]:
-    """Write the log to a new folder, and return its files by their names in it.
+    """Write the log's files to a new folder, and return them by their names in the log."""
+    records, now = list(report.collection.finished.values()), time.time()
+    with naming(folder.parent):
+        with SummaryWriter(str(folder)) as writer:
+            for drawn in report.figures:
+                if drawn.figure:
+                    writer.add_figure(f"report/{drawn.spec.name}", drawn.figure, close=False)
+        files = {path.name: path for path in folder.iterdir()}
+        if records:
+            files[f"{NAME}.{now:.0f}.columns"] = folder / "columns"
+            _write_event(folder / "columns", _columns(records), now)
+        for number, record in enumerate(records):
+            files[f"{record.run}/{NAME}.{now:.0f}.run"] = folder / f"{number}"
+            _write_event(folder / f"{number}", _entry(record), now)
+    return files
 
-    Each hparams entry must be a folder of its own.
-    """
-    with naming(folder.parent), SummaryWriter(str(folder)) as writer:
-        for drawn in report.figures:
-            if drawn.figure:
-                writer.add_figure(f"report/{drawn.spec.name}", drawn.figure, close=False)
-        for record in report.collection.finished.values():
-            factors = {name: _plain(level) for name, level in record.factors.items()}
-            writer.add_hparams(
-                factors,
-                {f"hparams/{name}": value for name, value in record.metrics.items()},
-                run_name=record.run,
-            )
-    return {
-        path.relative_to(folder).as_posix(): path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+
+def _columns(records: "list[Record]") -> Any:
+    """What the table of all entries shows."""
+    factors, metrics = {}, {}
+    for record in records:
+        factors |= _factors(record)
+        metrics |= _metrics(record)
+    return hparams(factors, metrics)[0]
+
+
+def _entry(record: "Record") -> Any:
+    """One run: its factors, that it ended, and its metrics."""
+    _, start, end = hparams(_factors(record), {})
+    numbers = [
+        Summary.Value(tag=name, simple_value=value) for name, value in _metrics(record).items()
+    ]
+    return Summary(value=[*start.value, *end.value, *numbers])
+
+
+def _factors(record: "Record") -> dict[str, Any]:
+    return {name: _plain(level) for name, level in record.factors.items()}
+
+
+def _metrics(record: "Record") -> dict[str, float]:
+    return {f"hparams/{name}": value for name, value in record.metrics.items()}
+
+
+def _write_event(path: Path, summary: Any, now: float) -> None:
+    with open(path, "wb") as stream:
+        records = RecordWriter(stream)
+        records.write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
+        records.write(Event(wall_time=now, summary=summary).SerializeToString())
 
 
 def _plain(level: Any) -> Any:
