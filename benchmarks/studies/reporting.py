@@ -3,30 +3,30 @@
 One tiny run of the digits is trained. Its folder is then copied 10,000 times, with the names of the
 10,000 runs of a study (four deliveries x 2,500 seeds), random scores, and everything else that a
 finished run leaves; its checkpoint and its predictions are one file under many names, so that the
-disk holds them once. The report is that of the digits study: a table with 15 tests of 2,500 pairs,
-two figures of all runs, and, with `curves`, reliability curves from the predictions of all runs.
+disk holds them once. The report is that of the digits study without its reliability curves, which
+read every run's predictions: a table with 15 tests of 2,500 pairs, two figures of all runs, and an
+event file for each run. It is written twice, the second time in place of the first.
 
-    python benchmarks/reporting.py [curves] [runs]      about 2 minutes, 200 MB of disk, one thread
+    python -m benchmarks.studies.reporting      about 2 minutes, 300 MB of disk, one thread
 
-Targets: 30 s for the report; 0.1 s for the test, whose peer is scipy's (exact without ties up to 50
-pairs, normal beyond).
+Targets: 30 s for the report; 0.1 s for the test. scipy's test is exact up to 50 pairs without ties,
+and normal beyond.
 """
 
-import cProfile
 import json
 import os
-import pstats
 import shutil
-import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
-from measure import best_of, verdict
 from scipy import stats
 
+from benchmarks.measure import best_of
+from benchmarks.row import Row, main
 from studies.analysis.collect import Collection
 from studies.analysis.statistics import paired_wilcoxon
 from studies.commands import study_command
@@ -38,61 +38,47 @@ SHARED = ("checkpoints/best.ckpt", "predictions.parquet")  # one file under many
 RUNS, PAIRS = 10_000, 2_500
 
 
-def main() -> None:
-    """Make the runs, report on them and time the test."""
-    words = sys.argv[1:]
-    runs = next((int(word) for word in words if word.isdigit()), RUNS)
-    print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+def rows() -> Iterator[Row]:
+    """Time the test, then make the runs and report on them."""
+    yield from wilcoxon_rows()
     with tempfile.TemporaryDirectory(prefix="reporting-") as name:
         folder = Path(name)
-        study = large_study(runs, curves="curves" in words)
+        study = large_study()
         copy_runs(trained_run(folder / "one"), study, folder / "runs")
-        start = perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         found = Collection.of(study, folder / "runs")
-        collecting = perf_counter() - start
-        assert len(found.finished) == runs, found.missing
-        profile = cProfile.Profile() if "profile" in words else None
-        start = perf_counter()
-        if profile:
-            profile.enable()
-        write_report(study, folder / "runs", folder / "report")
-        reporting = perf_counter() - start
-        if profile:
-            profile.disable()
-            pstats.Stats(profile).sort_stats("cumulative").print_stats(60)
-        files = [path for path in (folder / "report").rglob("*") if path.is_file()]
-        size = sum(path.stat().st_size for path in files)
-        events = [path.stat().st_size for path in files if path.suffix == ".run"]
-        again = perf_counter()
-        write_report(study, folder / "runs", folder / "report")
-        again = perf_counter() - again
-    print(f"collection of {runs:,} finished runs: {collecting:.1f} s")
-    print(
-        f"report over {runs:,} finished runs: {reporting:.1f} s, written anew {again:.1f} s, "
-        f"{size / 1e6:.1f} MB, event files of {np.mean(events) / 1e3:.1f} kB a run (target under "
-        f"30 s): {verdict(max(reporting, again) < 30)}"
-    )
-    time_wilcoxon()
+        assert len(found.finished) == RUNS, found.missing
+        yield _row("collection", start, busy)
+        for what in ("report", "report in place of an earlier one"):
+            start, busy = time.perf_counter(), time.process_time()
+            write_report(study, folder / "runs", folder / "report")
+            events = [path.stat().st_size for path in (folder / "report").rglob("*.run")]
+            yield _row(what, start, busy, f", event files of {np.mean(events) / 1e3:.1f} kB a run")
 
 
-def time_wilcoxon() -> None:
-    """Print what a test of 2,500 pairs takes here and in scipy."""
+def _row(what: str, start: float, busy: float, also: str = "") -> Row:
+    seconds, core = time.perf_counter() - start, time.process_time() - busy
+    note = f"{core:.1f} s of a core{also}"
+    return Row(f"{what}, {RUNS:,} runs", "at most 30 s", seconds, 30.0, 1.0, note)
+
+
+def wilcoxon_rows() -> Iterator[Row]:
+    """A test of 2,500 pairs, by the bound and by scipy's."""
     a = np.random.default_rng(0).normal(0.02, 1.0, PAIRS)
     zeros = np.zeros(PAIRS)
     ours = best_of(20, lambda _: paired_wilcoxon(a, zeros))
     scipys = best_of(20, lambda _: stats.wilcoxon(a, zeros))
-    print(
-        f"Wilcoxon test of {PAIRS:,} pairs: {1e3 * ours:.2f} ms (target under 100 ms): "
-        f"{verdict(ours < 0.1)}; {scipys / ours:.1f}x scipy's normal approximation "
-        f"({1e3 * scipys:.2f} ms)"
-    )
+    what = f"Wilcoxon test, {PAIRS:,} pairs"
+    yield Row(what, "at most 0.1 s", ours, 0.1, 1.0)
+    note = "theirs is the normal approximation"
+    yield Row(what, "scipy.stats.wilcoxon", ours, scipys, None, note)
 
 
-def large_study(runs: int, curves: bool) -> Study:
-    """The digits study with so many seeds that it has so many runs."""
+def large_study() -> Study:
+    """The digits study with so many seeds that it has 10,000 runs."""
     template = Study.load(STUDY)
-    grid = {**template.grids["main"], "seed_everything": list(range(runs // 4))}
-    figures = [each for each in template.report["figures"] if curves or each["kind"] != "curves"]
+    grid = {**template.grids["main"], "seed_everything": list(range(RUNS // 4))}
+    figures = [each for each in template.report["figures"] if each["kind"] != "curves"]
     return replace(
         template, name="large", grids={"main": grid}, report={**template.report, "figures": figures}
     )
@@ -136,4 +122,4 @@ def copy_runs(finished: Path, study: Study, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(rows)

@@ -6,12 +6,13 @@ memory: `VoteTable(np.load(path, mmap_mode="r"))` holds none of it. Each part is
 of its own with one thread. Memory is the peak of what the process holds of its own (RssAnon, looked
 at every 5 ms) beyond what it held before; pages of the mapped file belong to the system.
 
-    python benchmarks/scale.py [items]      about 3 minutes, 3 GB of memory, 4 GB of disk, on Linux
+    python -m benchmarks.data.scale      about 3 minutes, 3 GB of memory, 4 GB of disk, on Linux
 
 Targets: a block in the time and memory of the block, wherever it lies; predictions of 1,000,000 x
 100 under 1 GB, given tensors of 0.8 GB included.
 """
 
+import ctypes
 import subprocess
 import sys
 import tempfile
@@ -22,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measure import linux_counts_memory, verdict
 
+from benchmarks.measure import linux_counts_memory, verdict
 from core.randomness import generator
 from datamodules.order import BatchOrder
 from datamodules.votes.delivery import (
@@ -56,6 +57,7 @@ class Watch:
     """
 
     def __init__(self, work: Callable[[], object]):
+        ctypes.CDLL(None).malloc_trim(0)  # or freed memory would be used again, unseen
         done, before = threading.Event(), own_bytes()
         self.peak = before
 
@@ -88,7 +90,8 @@ def main() -> None:
         path = Path(name) / "counts.npy"
         write_counts(path, items)
         for part in ("blocks", "all", "predictions"):
-            subprocess.run([sys.executable, __file__, part, str(path)], check=True)
+            command = [sys.executable, "-m", "benchmarks.data.scale", part, str(path)]
+            subprocess.run(command, check=True)
 
 
 def write_counts(path: Path, items: int) -> None:
@@ -111,13 +114,17 @@ def blocks(path: Path) -> None:
     show("the table, opened and checked", table, len(votes))
     if len(votes) > BLOCK:
         show("votes counted, once", Watch(lambda: votes.votes_before(len(votes) - 1)), len(votes))
-    for name, delivery in BY_BLOCKS.items():
+    for name in BY_BLOCKS:
         for start in (0, len(votes) // 2, len(votes) - BLOCK):
-            bound = delivery.bind(votes, seed=0)
-            first = Watch(lambda b=bound, s=start: b.targets(0, s, s + BLOCK))
-            again = Watch(lambda b=bound, s=start: b.targets(1, s, s + BLOCK))
-            show(f"{name}, first epoch, block at {start:,}", first, BLOCK)
-            show(f"{name}, later epochs, block at {start:,}", again, BLOCK)
+            block(name, votes, start)
+
+
+def block(name: str, votes: VoteTable, start: int) -> None:
+    """The first epoch, which makes what later ones look up, and a later one."""
+    bound, stop = BY_BLOCKS[name].bind(votes, seed=0), start + BLOCK
+    for epoch, which in enumerate(("first epoch", "later epochs")):
+        watch = Watch(lambda e=epoch: bound.targets(e, start, stop))
+        show(f"{name}, {which}, block at {start:,}", watch, BLOCK)
 
 
 def all_items(path: Path) -> None:
