@@ -6,7 +6,8 @@ time and memory that grow as n³ and n²: 0.1 s for 500 pairs, a minute for 2,50
 Unlike the normal approximation it has a small *relative* error, so that p-values of 1e-10 can be
 compared and adjusted like any others:
 
-- with as many as 50 different ranks, 0.01 % of any p above 1e-12 (the normal approximation: over 50 %);
+- with as many as 50 different ranks, 0.01 % of any p above 1e-12 (the normal approximation: over
+  50 %);
 - where thousands of ties leave two to six different ranks, sums come in lumps that no smooth
   formula follows: 15 % of p, which is what the next possible sum changes it by.
 
