@@ -76,9 +76,8 @@ def paired_wilcoxon(a: ArrayLike, b: ArrayLike, alternative: Alternative = "two-
 
     `less` asks whether a is smaller than b, `greater` whether it is larger. The statistic is the
     sum of the positive differences' ranks. Tied magnitudes share their mean rank, and the
-    distribution is that of these very ranks under all 2^n signs: exact for up to `EXACT_PAIRS`
-    differences, beyond that an approximation (`studies.analysis.signed_ranks`). It is written here
-    because scipy's exact distribution is that of ranks without ties.
+    distribution is that of these very ranks under all 2^n signs, which scipy's exact one is not;
+    `studies.analysis.signed_ranks` says up to how many pairs it is exact.
 
     Zero differences favour neither side and are dropped before ranking. `n` counts what is left,
     and `minimum_p` (2^-n one-sided, 2^(1-n) two-sided) follows from that n and not from all pairs:
