@@ -29,9 +29,9 @@ from benchmarks.measure import best_of
 from benchmarks.row import Row, main
 from studies.analysis.collect import Collection
 from studies.analysis.statistics import paired_wilcoxon
-from studies.commands import study_command
 from studies.plan.study import Study
 from studies.report.report import write_report
+from studies.study_command import study_command
 
 STUDY = "configs/studies/digits.yaml"
 SHARED = ("checkpoints/best.ckpt", "predictions.parquet")  # one file under many names
