@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -92,7 +93,11 @@ def from_json(values: dict[str, Any]) -> Row:
 
 
 def main(rows: Callable[[], Iterable[Row]]) -> None:
-    """Print a script's rows as they come; `--json FILE` writes them there as well."""
+    """Print a script's rows as they come, of one thread unless the script says otherwise; `--json
+    FILE` writes them there as well.
+    """
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", type=Path, help="a file that the rows are written to")
     path = parser.parse_args().json

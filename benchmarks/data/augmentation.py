@@ -1,68 +1,53 @@
-"""Augmented 32 x 32 batches: TensorLoader with CropFlip, against torchvision's transforms in a
-DataLoader.
+"""Augmented 32 x 32 batches: TensorLoader with CropFlip, against what users of torchvision and of
+plain torch do.
 
-Both make one epoch of 10,000 byte images into standardised float batches of 128 after a random crop
-(padding 4) and flip. The peer transforms one item at a time, in the form that is faster here: PIL
-images, as torchvision's own CIFAR10 dataset gives them, or byte tensors (v2). TensorLoader is
-measured with one thread and with all: more are faster on an idle machine, far slower where other
-work holds one of them up. The verdict is on the faster.
+All make one epoch of 10,000 byte images into standardised float batches of 128 after a random crop
+(padding 4) and a random flip. The peers:
 
-    python -m benchmarks.data.augmentation        about 40 seconds
+- torchvision's v2 transforms on whole batches: one crop and one flip for all 128 images, which is
+  less than what CropFlip does;
+- plain torch: all images standardised and padded once, then a slice of each, stacked, and flips by
+  a mask (faster here than indexing by coordinates, and than cropping a whole epoch by masks);
+- v2 transforms item by item in a DataLoader, without workers and with two, which have a core each.
 
-Target: at least 20 times the images per second of the peer without workers, and more than the peer
-with two workers.
+One thread on all sides but for the DataLoader's workers.
+
+    python -m benchmarks augmentation        about 40 seconds
 """
+
+from collections.abc import Callable, Iterator
+from itertools import count
 
 import numpy as np
 import torch
-from PIL import Image
+import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
-from torchvision import transforms
 from torchvision.transforms import v2
 
-from benchmarks.measure import best_of, verdict
+from benchmarks.measure import alternate
+from benchmarks.row import Row, main
 from datamodules.loading import TensorLoader
 from datamodules.order import BatchOrder
 from datamodules.preparation import CropFlip
 
-ITEMS, BATCH = 10_000, 128
+ITEMS, BATCH, SIZE, PADDING = 10_000, 128, 32, 4
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+AUGMENT = v2.Compose(
+    [
+        v2.RandomCrop(SIZE, padding=PADDING),
+        v2.RandomHorizontalFlip(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize(MEAN, STD),
+    ]
+)
+WHOLE = "torchvision v2 on whole batches"
+LIMITS = {WHOLE: 1.0, "plain torch, slices stacked": 1.0}
+NOTES = {WHOLE: "the peer crops and flips all images of a batch alike"}
 
 
-class PILImages(Dataset):
-    """The peer's usual way: PIL images, one at a time."""
-
-    transform = transforms.Compose(
-        [
-            transforms.RandomCrop(32, padding=4),
-            transforms.RandomHorizontalFlip(),
-            transforms.ToTensor(),
-            transforms.Normalize(MEAN, STD),
-        ]
-    )
-
-    def __init__(self, images: Tensor):
-        self.images = images.permute(0, 2, 3, 1).contiguous().numpy()
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def __getitem__(self, item: int):
-        return self.transform(Image.fromarray(self.images[item])), item
-
-
-class TensorImages(Dataset):
-    """The peer's faster way: tensors through torchvision's v2 transforms."""
-
-    transform = v2.Compose(
-        [
-            v2.RandomCrop(32, padding=4),
-            v2.RandomHorizontalFlip(),
-            v2.ToDtype(torch.float32, scale=True),
-            v2.Normalize(MEAN, STD),
-        ]
-    )
+class Images(Dataset):
+    """Images that torchvision transforms one at a time."""
 
     def __init__(self, images: Tensor):
         self.images = images
@@ -71,74 +56,74 @@ class TensorImages(Dataset):
         return len(self.images)
 
     def __getitem__(self, item: int):
-        return self.transform(self.images[item]), item
+        return AUGMENT(self.images[item]), item
 
 
-def tensor_loader_rate(images: Tensor, threads: int) -> float:
-    """Images per second of the package's own path."""
-    order = BatchOrder(torch.arange(ITEMS), BATCH, seed=0, shuffle=True)
-    loader = TensorLoader(CropFlip(images, MEAN, STD, scale=255, seed=0), order)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    rate = epoch_rate(loader, order.set_epoch)
-    torch.set_num_threads(before)
-    return rate
-
-
-def data_loader_rate(dataset: Dataset, workers: int) -> float:
-    """Images per second of the peer."""
-    return epoch_rate(
-        DataLoader(
-            dataset, BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0
-        )
-    )
-
-
-def epoch_rate(loader, set_epoch=lambda epoch: None) -> float:
-    """Images per second over a whole epoch: the best of three after one that warms up."""
-
-    def run_epoch(epoch: int) -> None:
-        set_epoch(epoch)
-        assert sum(len(inputs) for inputs, _ in loader) == ITEMS
-
-    run_epoch(0)
-    return ITEMS / best_of(3, lambda repeat: run_epoch(repeat + 1))
-
-
-def main() -> None:
-    """Measure all ways, and print their rates and ratios."""
+def rows() -> Iterator[Row]:
+    """An epoch of our batches, against each peer's."""
     images = torch.from_numpy(
-        np.random.default_rng(0).integers(256, size=(ITEMS, 3, 32, 32), dtype=np.uint8)
+        np.random.default_rng(0).integers(256, size=(ITEMS, 3, SIZE, SIZE), dtype=np.uint8)
     )
-    forms = {"PIL": PILImages(images), "tensor v2": TensorImages(images)}
-    ours = {
-        threads: tensor_loader_rate(images, threads)
-        for threads in sorted({1, torch.get_num_threads()})
+    sides: dict[str, Callable[[], Iterator[Tensor]]] = {
+        "ours": ours(images),
+        WHOLE: lambda: (AUGMENT(images[index]) for index in torch.randperm(ITEMS).split(BATCH)),
+        "plain torch, slices stacked": slices(images),
     }
-    peers = {
-        workers: {form: data_loader_rate(dataset, workers) for form, dataset in forms.items()}
-        for workers in (0, 2)
-    }
+    for workers in (0, 2):
+        loader = DataLoader(
+            Images(images), BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0
+        )
+        name = f"torchvision v2 item by item, DataLoader, {workers} workers"
+        sides[name] = lambda loader=loader: (inputs for inputs, _ in loader)
+    seconds = alternate(3, {name: lambda side=side: drain(side) for name, side in sides.items()})
+    for peer, theirs in seconds.items():
+        if peer != "ours":
+            yield Row(
+                f"augmented batches of {BATCH}, {ITEMS:,} images of 3 x 32 x 32",
+                peer,
+                seconds["ours"],
+                theirs,
+                LIMITS.get(peer),
+                NOTES.get(peer, ""),
+            )
 
-    print(f"{ITEMS:,} synthetic images of 3 x 32 x 32 bytes in batches of {BATCH}\n")
-    for threads, rate in ours.items():
-        print(f"{f'TensorLoader with CropFlip, threads: {threads}':40s}{rate:12,.0f} images/s")
-    for workers, rates in peers.items():
-        for form, rate in rates.items():
-            print(f"{f'torchvision {form}, workers: {workers}':40s}{rate:12,.0f} images/s")
-    print()
-    for workers, target, wanted in ((0, 20, "20x"), (2, 1, "above 1x")):
-        form = max(forms, key=peers[workers].__getitem__)
-        ratios = {threads: rate / peers[workers][form] for threads, rate in ours.items()}
-        listed = ", ".join(
-            f"{ratio:.1f}x with {threads} thread(s)" for threads, ratio in ratios.items()
-        )
-        reached = verdict(max(ratios.values()) > target)
-        print(
-            f"augmented batches: {listed}, of torchvision {form} with {workers} workers (target "
-            f"{wanted}): {reached}"
-        )
+
+def drain(epoch: Callable[[], Iterator[Tensor]]) -> None:
+    """Go through all batches of an epoch."""
+    assert sum(len(inputs) for inputs in epoch()) == ITEMS
+
+
+def ours(images: Tensor) -> Callable[[], Iterator[Tensor]]:
+    """The package's own path."""
+    order = BatchOrder(torch.arange(ITEMS), BATCH, seed=0, shuffle=True)
+    loader, epochs = TensorLoader(CropFlip(images, MEAN, STD, scale=255, seed=0), order), count()
+
+    def epoch() -> Iterator[Tensor]:
+        order.set_epoch(next(epochs))
+        return (inputs for inputs, _ in loader)
+
+    return epoch
+
+
+def slices(images: Tensor) -> Callable[[], Iterator[Tensor]]:
+    """A crop and a flip for each image, in plain torch."""
+    mean, std = (torch.tensor(values).reshape(1, 3, 1, 1) for values in (MEAN, STD))
+    padded = F.pad((images / 255 - mean) / std, (PADDING,) * 4)
+
+    def epoch() -> Iterator[Tensor]:
+        for index in torch.randperm(ITEMS).split(BATCH):
+            corners = torch.randint(2 * PADDING + 1, (2, len(index))).tolist()
+            crops = torch.stack(
+                [
+                    padded[item, :, down : down + SIZE, right : right + SIZE]
+                    for item, down, right in zip(index.tolist(), *corners, strict=True)
+                ]
+            )
+            flip = torch.rand(len(index), 1, 1, 1) < 0.5
+            yield torch.where(flip, crops.flip(-1), crops)
+
+    return epoch
 
 
 if __name__ == "__main__":
-    main()
+    main(rows)
