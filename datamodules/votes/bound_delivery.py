@@ -13,8 +13,10 @@ from torch import Tensor
 
 from core.errors import InputError
 from core.randomness import advanced, generator
-from datamodules.votes.row_blocks import rows_at_once
+from datamodules.votes.row_blocks import row_blocks, rows_at_once
 from datamodules.votes.table import VoteTable
+
+LISTED = 1 << 26  # votes that are listed one by one whatever the size of the table: 64 MB
 
 
 class BoundDelivery(ABC):
@@ -104,17 +106,17 @@ class Cycle(ByItem):
 
     def _make(self, votes: VoteTable, start: int, stop: int) -> None:
         assert votes.counts is not None
-        labels = np.arange(votes.num_classes, dtype=np.min_scalar_type(votes.num_classes))
         self._length = votes.counts[start:stop].sum(1, dtype=np.int64)
         self._first = np.cumsum(self._length) - self._length
-        self._shuffled = np.empty(int(self._length.sum()), labels.dtype)
+        kind = np.min_scalar_type(votes.num_classes)
+        self._shuffled = np.empty(int(self._length.sum()), kind)
         # one number per vote: those before belong to the votes of earlier items
         rng = advanced(generator(self._seed, "multipass"), votes.votes_before(start))
         step = rows_at_once(64)  # items at a time: the shuffle then needs little beside the votes
         for row in range(start, stop, step):
             counts = votes.counts[row : min(row + step, stop)]
             length = self._length[row - start :][: len(counts)]
-            label = np.repeat(np.tile(labels, len(counts)), counts.ravel())
+            label = all_votes(counts, kind)
             place = np.repeat(np.arange(row, row + len(counts)), length) + rng.random(len(label))
             shuffled = label[np.argsort(place, kind="stable")]
             self._shuffled[self._first[row - start] :][: len(label)] = shuffled
@@ -125,11 +127,12 @@ class Cycle(ByItem):
 
 
 class Draws(ByItem):
-    """Inverse-CDF sampling: one uniform number per item and a binary search along its classes.
+    """One uniform number per item chooses one of its votes. They lie in one flat list, grouped by
+    item and ordered by class, so that an epoch is a single gather.
 
-    Where there are votes, the number chooses one of them, and the search runs along their running
-    totals: whole numbers, which take an eighth to a half of the memory that probabilities do. The
-    labels stay the same until `every` epochs have passed.
+    Where there are only probabilities, or so many votes that the list would take more memory than
+    probabilities do, a binary search along each item's running sums finds the same labels. They
+    stay the same until `every` epochs have passed.
     """
 
     def __init__(self, votes: VoteTable, seed: int, every: int, order: np.ndarray | None = None):
@@ -142,25 +145,36 @@ class Draws(ByItem):
             rows = votes.block(start, stop)
         else:
             rows = votes.take(self._order[start:stop])
-        self._total = None
+        self._total = self._listed = None
         if rows.counts is None:
             cumulative = np.cumsum(rows.probs, axis=1)
             # The last step is exactly 1: a uniform number below 1 never reaches a class without
             # votes.
             cumulative /= cumulative[:, -1:]
-        else:
-            self._total = rows.counts.sum(1, dtype=np.int64)
-            most, kinds = self._total.max(initial=0), (np.uint8, np.int16, np.int32)
-            smallest = next(kind for kind in kinds if most <= np.iinfo(kind).max)
-            cumulative = np.cumsum(rows.counts, axis=1, dtype=smallest)
-        self._cumulative = torch.from_numpy(cumulative)
+            self._cumulative = torch.from_numpy(cumulative)
+            return
+        self._total = rows.counts.sum(1, dtype=np.int64)
+        if (length := int(self._total.sum())) <= max(LISTED, 8 * rows.counts.size):
+            self._first = np.cumsum(self._total) - self._total
+            self._listed = np.empty(length, np.min_scalar_type(rows.num_classes))
+            for block in row_blocks(rows.counts):
+                label = all_votes(rows.counts[block], self._listed.dtype)
+                self._listed[self._first[block][0] :][: len(label)] = label
+            return
+        most, kinds = self._total.max(), (np.uint8, np.int16, np.int32)
+        smallest = next(kind for kind in kinds if most <= np.iinfo(kind).max)
+        self._cumulative = torch.from_numpy(np.cumsum(rows.counts, axis=1, dtype=smallest))
 
     def _look_up(self, epoch: int, part: slice, start: int) -> Tensor:
         rng = generator(self._seed, "label-sampling", epoch // self._every)
-        cumulative = self._cumulative[part]
-        chosen = advanced(rng, start).random(len(cumulative))
+        chosen = advanced(rng, start).random(part.stop - part.start)
         if self._total is not None:
             chosen *= self._total[part]  # the number of a vote, once it is cut to a whole number
+        if self._listed is not None:
+            vote = chosen.astype(np.int64)
+            vote += self._first[part]
+            return torch.from_numpy(self._listed[vote].astype(np.int64))
+        cumulative = self._cumulative[part]
         wanted = torch.from_numpy(chosen)[:, None].to(cumulative.dtype)
         return torch.searchsorted(cumulative, wanted, right=True)[:, 0]
 
@@ -198,6 +212,16 @@ class Mixed(BoundDelivery):
         share = self._shares[1][rows[:1]].to(inputs.dtype)
         mixed_targets = torch.lerp(targets.roll(1, 0), targets, share.to(targets.dtype))
         return torch.lerp(inputs.roll(1, 0), inputs, share), mixed_targets
+
+
+def all_votes(counts: np.ndarray, kind: np.dtype | type) -> np.ndarray:
+    """The label of every vote, item by item and class by class, as numbers of the kind given.
+
+    >>> all_votes(np.array([[2, 1], [0, 3]]), np.uint8)
+    array([0, 0, 1, 1, 1, 1], dtype=uint8)
+    """
+    labels = np.arange(counts.shape[1], dtype=kind)
+    return np.repeat(np.tile(labels, len(counts)), counts.ravel())
 
 
 def one_hot(targets: Tensor, classes: int) -> Tensor:

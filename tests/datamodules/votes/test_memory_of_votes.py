@@ -43,10 +43,10 @@ WORK: dict[str, tuple[Callable[[VoteTable], object], int]] = {
     "subsample": (lambda votes: votes.subsample(5, seed=0), 4 * CLASSES),
     "soft labels": (lambda votes: delivered(SoftLabels(), votes), 4 * CLASSES),
     "label smoothing": (lambda votes: delivered(LabelSmoothing(), votes), 4 * CLASSES + 8),
-    "SLS": (lambda votes: delivered(StochasticLabelSampling(), votes), 2 * CLASSES + 8 + 8),
+    "SLS": (lambda votes: delivered(StochasticLabelSampling(), votes), VOTES + 16 + 8 + 8),
     "shuffled SLS": (
         lambda votes: delivered(ShuffledSLS(), votes),
-        4 * CLASSES + 2 * CLASSES + 16 + 8,
+        4 * CLASSES + VOTES + 16 + 8,
     ),
     "multipass": (lambda votes: delivered(Multipass(), votes), VOTES + 16 + 8 + 8),
 }
@@ -81,6 +81,19 @@ def test_sampling_from_votes_and_from_their_probabilities_is_the_same():
     )
     for epoch in range(20):
         np.testing.assert_array_equal(from_counts.targets(epoch), from_probs.targets(epoch))
+
+
+def test_votes_too_many_to_be_listed_are_searched_for_the_same_labels(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    counts = np.random.default_rng(0).integers(100, size=(500, 3))
+    counts[:, 0] += 1
+    listed, searched = (StochasticLabelSampling().bind(VoteTable(counts), 3) for _ in range(2))
+    labels = [listed.targets(epoch) for epoch in range(20)]
+    monkeypatch.setattr("datamodules.votes.bound_delivery.LISTED", 0)  # then 8 votes a number
+    for epoch, expected in enumerate(labels):
+        np.testing.assert_array_equal(searched.targets(epoch), expected)
+        np.testing.assert_array_equal(searched.targets(epoch, 100, 200), expected[100:200])
 
 
 @pytest.mark.parametrize("most", [255, 256, 32_767, 32_768, 2**31 - 1])
