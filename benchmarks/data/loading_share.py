@@ -8,9 +8,9 @@ peer is torch's DataLoader over a TensorDataset of inputs that are standardised 
 workers, in the same datamodule. One thread: a step this small gains nothing from a second, and
 waiting for one that other work holds up would decide the result.
 
-    python -m benchmarks.data.loading_share        about 40 seconds
+    python -m benchmarks loading_share        about 20 seconds
 
-Target: under 5 % of the epoch.
+Wanted: under 5 % of the epoch.
 """
 
 import logging
@@ -22,18 +22,17 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-import torch
 from lightning import Callback, Trainer
 from torch.utils.data import DataLoader, TensorDataset
 
-from benchmarks.measure import verdict
+from benchmarks.row import Row, main
 from datamodules.datasets.digits import Digits
 from datamodules.loading import TensorLoader
 from datamodules.votes.delivery import BoundDelivery, Delivery, Multipass, StochasticLabelSampling
 from lightning_modules.classifier import AnnotatorClassifier
 from lightning_modules.networks import SimpleFFN
 
-EPOCHS, WARM_UP = 30, 5
+EPOCHS, WARM_UP = 16, 4
 
 
 class Stopwatch(Callback):
@@ -140,37 +139,23 @@ def measure(delivery: Delivery, stock: bool) -> dict[str, float]:
     return per_step | {"share": median(shares)}
 
 
-def main() -> None:
-    """Print the table of both deliveries with both loaders, and the shares."""
+def rows() -> Iterator[Row]:
+    """Milliseconds of delivery and loading in a step, ours and with torch's loader."""
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
-    columns = ("total", "loader", "attachment", "targets")
-    print(
-        f"SimpleFFN on the digits, batch 64; milliseconds per step, median of {EPOCHS - WARM_UP} "
-        "epochs; targets are part of attachment\n"
-    )
-    print(f"{'':40s}" + "".join(f"{column:>12s}" for column in (*columns, "share")))
-    conclusions = []
     for delivery in (StochasticLabelSampling(), Multipass()):
-        name = type(delivery).__name__
-        shares = []
-        for feeder, stock in (("TensorLoader", False), ("DataLoader", True)):
-            row = measure(delivery, stock)
-            shares.append(row["share"])
-            print(
-                f"{name + ', ' + feeder:40s}"
-                + "".join(f"{row[column]:12.3f}" for column in columns)
-                + f"{row['share']:12.1%}"
-            )
-        ours, peer = shares
-        conclusions.append(
-            f"{name}: delivery and loading take {ours:.1%} of a training epoch "
-            f"(target under 5 %): {verdict(ours < 0.05)}; "
-            f"with torch's DataLoader {peer:.1%}, {peer / ours:.1f}x as much"
-        )
-    print("\n" + "\n".join(conclusions))
+        ours, peer = (measure(delivery, stock) for stock in (False, True))
+        what = f"{type(delivery).__name__}: delivery and loading in a step of SimpleFFN"
+        note = f"{ours['share']:.1%} of the epoch; with the peer {peer['share']:.1%}"
+        whole = ours["total"]
+        yield Row(what, "5 % of the whole step", fed(ours), 0.05 * whole, 1.0, note, unit="ms")
+        yield Row(what, "DataLoader(TensorDataset)", fed(ours), fed(peer), 1.0, unit="ms")
+
+
+def fed(step: dict[str, float]) -> float:
+    """Milliseconds of a step that go into delivery and loading."""
+    return step["loader"] + step["attachment"]
 
 
 if __name__ == "__main__":
-    main()
+    main(rows)

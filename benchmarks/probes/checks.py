@@ -9,13 +9,13 @@ Seconds are those of the CPU, of one thread; the dearest checks are held against
 
     PLURALITY_DATA=data python -m benchmarks checks        about half a minute
 
-Without PLURALITY_DATA, random images and votes of the same size take CIFAR-10H's place. Target:
+Without PLURALITY_DATA, random images and votes of the same size take CIFAR-10H's place. Wanted:
 under 2 % of a `test`.
 """
 
 import os
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from tempfile import TemporaryDirectory
@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.measure import verdict
+from benchmarks.row import Row, main
 from cli import main as command
 from datamodules import CIFAR10H
 from datamodules.votes.table import VoteTable
 from metrics import all_items, calibration, functional, scores
 
-TESTS, LIMIT = 5, 0.02
+TESTS, LIMIT = 3, 0.02
 CHECKS = {
     scores: ("as_tables", "check", "check_rows", "check_evidence"),
     all_items: ("as_tables", "check_one", "check_rows"),
@@ -73,14 +73,13 @@ def random_data(self: CIFAR10H) -> tuple[torch.Tensor, VoteTable]:
     )
 
 
-def main() -> None:
-    """Time the checks inside several tests, and print their share."""
-    torch.set_num_threads(1)
+def rows() -> Iterator[Row]:
+    """Time the checks inside several tests."""
     for module, name in ((module, name) for module, names in CHECKS.items() for name in names):
         setattr(module, name, timed("checks", getattr(module, name)))
     root, data, result = os.environ.get("PLURALITY_DATA"), "CIFAR-10H", []
     if root is None:
-        data = "random data of the size of CIFAR-10H (PLURALITY_DATA is not set)"
+        data = "random data of the size of CIFAR-10H"
         CIFAR10H.read, CIFAR10H.prepare_data = random_data, lambda self: None
     with TemporaryDirectory() as folder, redirect_stdout(StringIO()):
         options = [*OPTIONS, "--data.root", root or folder, "--trainer.default_root_dir", folder]
@@ -89,16 +88,13 @@ def main() -> None:
             spent.clear()
             timed("test", command)(["test", *options])
             result.append(dict(spent))
-    # the first warms up
-    checks, test = (
-        max(each["checks"] for each in result[1:]),
-        min(each["test"] for each in result[1:]),
-    )
-    print(f"{data}, SimpleFFN: the checks take {1e3 * checks:.1f} ms of a test of {test:.2f} s")
-    print(
-        f"ratio: {checks / test:.2%} (target under {LIMIT:.0%}): {verdict(checks < LIMIT * test)}"
+    checks = max(each["checks"] for each in result[1:])  # the first warms up
+    test = min(each["test"] for each in result[1:])
+    what = f"checks of scores in a test of {data}, SimpleFFN"
+    yield Row(
+        what, "2 % of the whole test", checks, LIMIT * test, 1.0, f"{checks / test:.2%}", "CPU s"
     )
 
 
 if __name__ == "__main__":
-    main()
+    main(rows)
