@@ -1,11 +1,9 @@
-"""Timing, and the way to start, that benchmarks share."""
+"""Timing that benchmarks share."""
 
 import multiprocessing
-import os
 import sys
 from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Any
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -42,18 +40,6 @@ def alternate(
             if number:
                 fastest[name] = min(fastest[name], (perf_counter() - start) / calls)
     return fastest
-
-
-def with_idle_threads_asleep(work: Callable[..., object], *arguments: Any) -> None:
-    """Do the work in a process in which threads that wait do not take a core from others, and end
-    as that process does.
-    """
-    print(f"load average before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # read when torch is loaded, hence the new process
-    process = SPAWN.Process(target=work, args=arguments)
-    process.start()
-    process.join()
-    sys.exit(process.exitcode)
 
 
 def linux_counts_memory() -> bool:

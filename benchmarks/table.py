@@ -20,7 +20,7 @@ SCRIPTS = ("script", "run at", "took", "load average before", "others meanwhile"
 def page(record: Record, command: str) -> str:
     """docs/benchmarks.md: all comparisons, then how each script ran."""
     return HEAD.format(command=command) + "\n".join(
-        [comparisons(record), "", "## Runs", "", scripts(record)]
+        [comparisons(record), "## Runs", "", scripts(record)]
     )
 
 

@@ -53,8 +53,8 @@ class CropFlip(Standardize):
     Crops and flips are drawn for all items of an epoch at once, as a function of (seed, epoch):
     they do not depend on the batch size, the rank or where training was interrupted. The padded
     images are kept in both orientations, so that a batch is one indexing operation over a strided
-    view of all crops (by numpy on the CPU, where it is six times as fast as torch's). The papers do
-    not state the padding; 4 is the custom for 32 x 32 images.
+    view of all crops (by numpy on the CPU, where it is faster than torch's; benchmarks/data/
+    augmentation.py). The papers do not state the padding; 4 is the custom for 32 x 32 images.
     """
 
     def __init__(

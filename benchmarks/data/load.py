@@ -198,8 +198,8 @@ def conclude(result: list[dict[str, float]]) -> None:
         f"{last['peak'] / 1e9:.2f} GB: {verdict(last['peak'] < LIMIT < last['file'])}"
     )
     print(
-        f"{last['items'] * VOTES:,} votes read in {last['read']:.1f} s of a core (target: a minute): "
-        f"{verdict(last['read'] < 60)}"
+        f"{last['items'] * VOTES:,} votes read in {last['read']:.1f} s of a core (target: a "
+        f"minute): {verdict(last['read'] < 60)}"
     )
     allowed = max(0.05, 0.01 * last["loaded"])
     print(

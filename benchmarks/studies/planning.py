@@ -37,10 +37,9 @@ def rows() -> Iterator[Row]:
         resolve(["--config", "configs/digits.yaml", "--seed_everything", str(seed)])
     peer = (process_time() - start) / SAMPLE * len(runs)
     what, note = f"planning {len(runs):,} runs", f"extrapolated from {SAMPLE}"
+    each = "parsing each run's options by LightningCLI"
     yield Row(what, "at most 5 s of CPU", planning, 5.0, 1.0, unit="CPU s")
-    yield Row(
-        what, "parsing each run's options by LightningCLI", planning, peer, None, note, "CPU s"
-    )
+    yield Row(what, each, planning, peer, None, note, "CPU s")
 
 
 def study(factors: dict) -> Study:

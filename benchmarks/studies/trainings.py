@@ -43,7 +43,7 @@ from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, SimpleFFN
 from lightning_modules.packed.pack_member import Member
 from lightning_modules.packed.packed_classifier import PackedClassifier
 
-PROCESSES, MEMBERS, EPOCHS, VAL_ITEMS = 2, 24, 4, 500
+PROCESSES, MEMBERS, EPOCHS, VAL_ITEMS = 2, 24, 3, 500
 
 
 @dataclass(frozen=True)

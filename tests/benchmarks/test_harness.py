@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import main, scripts
+from benchmarks.__main__ import PACKAGE, main, scripts
 from benchmarks.measure import alternate
 from benchmarks.record import Run, add, ratios, read, write
 from benchmarks.row import Row, from_json, to_json
@@ -155,3 +155,25 @@ def test_a_script_by_itself_prints_its_rows(package: Path, capsys: pytest.Captur
     finally:
         sys.argv = before
     assert capsys.readouterr().out == "labels: 1 s; a loop: 3 s; 3.00x; 2.00x reached\n"
+
+
+def test_every_script_offers_rows():
+    offering = set(scripts(PACKAGE).values())
+    silent = []
+    for path in PACKAGE.rglob("*.py"):
+        module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        if "\nif __name__ ==" in path.read_text() and path.name != "__main__.py":
+            silent += [module] if module not in offering else []
+    assert not silent, f"{', '.join(silent)} can be run, but gives no rows to `make bench`"
+
+
+def test_no_two_scripts_have_one_name():
+    offering = [path.stem for path in PACKAGE.rglob("*.py") if "\ndef rows(" in path.read_text()]
+    assert len(offering) == len(set(offering)) == len(scripts(PACKAGE))
+
+
+def test_the_page_in_the_docs_is_that_of_the_record():
+    docs = PACKAGE.parent / "docs"
+    assert (docs / "benchmarks.md").read_text() == page(
+        read(docs / "benchmarks.json"), "make bench"
+    )
