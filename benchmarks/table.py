@@ -5,12 +5,12 @@ from benchmarks.row import Row, amount, times
 
 HEAD = """# Benchmarks
 
-`{command}` wrote this page. Above 1x we are faster, or need less. Both sides of a row were measured
-in one run, with the same cores and threads: one thread unless the row says otherwise, idle threads
-asleep, the fastest of alternating rounds. The ratio is that of the last run; the range is over all
-runs on record, those of the last two days on which a script ran. The limit is the least ratio that
-is wanted. Load is the number of cores that other programs kept busy meanwhile. [Speed](speed.md)
-says what the rows mean.
+`{command}` wrote this page. Above 1x we are faster, or need less. Both sides of a row were
+measured in one run, with the same cores and threads: one thread unless the row says otherwise, idle
+threads asleep, the fastest of alternating rounds. The ratio is that of the last run; the range is
+over all runs on record, those of the last two days on which a script ran. The limit is the least
+ratio that is wanted. Load is the number of cores that other programs kept busy meanwhile.
+[Speed](speed.md) says what the rows mean.
 
 """
 COLUMNS = ("what", "ours", "peer", "peer's", "ratio", "range (days)", "limit", "load", "note")

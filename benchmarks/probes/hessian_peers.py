@@ -96,9 +96,14 @@ def curvlinops(network: Network, batches: Batches, truth: Truth, seeds: range) -
         check_deterministic=False,
     )
     size = operator.shape[0]
+
+    def multiply(vector: np.ndarray) -> np.ndarray:
+        product: Any = operator @ torch.from_numpy(vector.ravel())
+        return product.numpy()
+
     scipy_form = LinearOperator(
         operator.shape,
-        matvec=lambda v: (operator @ torch.from_numpy(v.ravel())).numpy(),  # pyright: ignore[reportCallIssue]
+        matvec=multiply,  # pyright: ignore[reportCallIssue]
         dtype=np.float32,  # pyright: ignore[reportCallIssue]
     )
 
