@@ -1,5 +1,7 @@
 """An epoch's batches for all members of a pack: each sees the inputs and targets that it would see
 alone.
+
+Order and targets of an epoch are made on the host and moved to the device before its first batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,37 +27,49 @@ class PackBatch(NamedTuple):
 
 
 def epoch_batches(
-    spans: Sequence[Sequence[Member]], sources: Mapping[int, Source], epoch: int
+    spans: Sequence[Sequence[Member]],
+    sources: Mapping[int, Source],
+    epoch: int,
+    device: torch.device,
 ) -> Iterator[PackBatch]:
-    """All batches of an epoch, in order; the members of a span share their inputs."""
-    owners = [members[0].data for members in spans]
-    targets = [_epoch_targets(members, epoch) for members in spans]
-    order = {}  # of each datamodule, its batches
-    for data in owners:
-        sampler = sources[id(data)].loader.sampler
-        sampler.set_epoch(epoch)
-        order[id(data)] = order.get(id(data)) or list(sampler)
-    for start in range(0, len(next(iter(order.values()))), CHUNK):
-        chunk = {owner: batches[start : start + CHUNK] for owner, batches in order.items()}
-        sizes = [len(index) for index in next(iter(chunk.values()))]
-        seen = {
-            owner: sources[owner].loader.prepare(torch.cat(index), epoch).split(sizes)
-            for owner, index in chunk.items()
-        }
+    """All batches of an epoch on this device, in order; the members of a span share their
+    inputs.
+    """
+    owners = [id(members[0].data) for members in spans]
+    targets = [_epoch_targets(members, epoch).to(device) for members in spans]
+    order = {owner: _EpochOrder(sources[owner], epoch, device) for owner in owners}
+    sizes = next(iter(order.values())).sizes
+    for start in range(0, len(sizes), CHUNK):
+        items = slice(sum(sizes[:start]), sum(sizes[: start + CHUNK]))
+        parts = sizes[start : start + CHUNK]
+        seen = {owner: order[owner].inputs(items).split(parts) for owner in order}
         prepared = [
             _span_batches(
-                members[0].bound,
-                seen[id(data)],
-                table,
-                data.training_row[torch.cat(chunk[id(data)])],
-                sizes,
-                epoch,
+                members[0].bound, seen[owner], table, order[owner].rows[items], parts, epoch
             )
-            for members, data, table in zip(spans, owners, targets, strict=True)
+            for members, owner, table in zip(spans, owners, targets, strict=True)
         ]
-        for parts in zip(*prepared, strict=True):
-            inputs, wanted = zip(*parts, strict=True)
+        for batch in zip(*prepared, strict=True):
+            inputs, wanted = zip(*batch, strict=True)
             yield PackBatch(inputs, torch.cat(wanted))
+
+
+class _EpochOrder:
+    """The items of a datamodule's epoch in order, and their rows among its training votes."""
+
+    def __init__(self, source: Source, epoch: int, device: torch.device):
+        source.loader.sampler.set_epoch(epoch)
+        batches = list(source.loader.sampler)
+        self.sizes = [len(index) for index in batches]
+        items = torch.cat(batches)
+        self.rows = source.training_row[items].to(device)
+        # what is not held on the device is looked up on the host
+        self._items = items.to(device) if source.on_device else items
+        self._prepare, self._epoch, self._device = source.loader.prepare, epoch, device
+
+    def inputs(self, items: slice) -> Tensor:
+        """As the network is to see these."""
+        return self._prepare(self._items[items], self._epoch).to(self._device)
 
 
 def _span_batches(

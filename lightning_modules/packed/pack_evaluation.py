@@ -1,4 +1,7 @@
-"""What the members of a pack say of whole splits at the end of an epoch, and how good it is."""
+"""What the members of a pack say of whole splits at the end of an epoch, and how good it is.
+
+All of it is computed on the pack's device and read from there by `read_from_device`.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,12 +16,19 @@ from lightning_modules.packed.pack_member import Member
 from metrics import registered
 
 
+def read_from_device(*tensors: Tensor) -> list[Tensor]:
+    """Tensors as the host has them. Nothing else in a pack waits for its device, and this is called
+    between epochs alone.
+    """
+    return [tensor.cpu() for tensor in tensors]
+
+
 class SplitItems(NamedTuple):
-    """A split as a network is to see it."""
+    """A split as a network is to see it, on the device; its numbers on the host."""
 
     inputs: Tensor
     annotator_probs: Tensor
-    items: Tensor  # their numbers
+    items: Tensor
 
 
 @dataclass
@@ -29,9 +39,11 @@ class Source:
 
     loader: Any
     splits: dict[str, SplitItems]  # those of equal items are one object
+    training_row: Tensor  # of each item, among the training votes
+    on_device: bool  # whether all training inputs are held there, or read from files as needed
 
     @classmethod
-    def of(cls, data: Any, splits: Sequence[str]) -> "Source":
+    def of(cls, data: Any, splits: Sequence[str], device: torch.device) -> "Source":
         """Have these splits of a datamodule ready."""
         kept: dict[str, SplitItems] = {}
         for split in splits:
@@ -43,12 +55,18 @@ class Source:
             kept[split] = (
                 kept[same]
                 if same
-                else SplitItems(loader.prepare(items, 0), data.annotator_probs[items], items)
+                else SplitItems(
+                    loader.prepare(items, 0).to(device),
+                    data.annotator_probs[items].to(device),
+                    items,
+                )
             )
-        return cls(data.train_dataloader(), kept)
+        training = data.loader(data.rows("train"), training=True, device=device)
+        on_device = isinstance(data.corpus.inputs, Tensor)
+        return cls(training, kept, data.training_row, on_device)
 
 
-def shared_sources(members: Sequence[Member]) -> dict[int, Source]:
+def shared_sources(members: Sequence[Member], device: torch.device) -> dict[int, Source]:
     """One source for each datamodule, by its `id`, with all splits that any follower of its members
     asks about.
     """
@@ -57,7 +75,7 @@ def shared_sources(members: Sequence[Member]) -> dict[int, Source]:
     for member in members:
         for follower in member.followers.values():
             splits[id(member.data)] |= dict.fromkeys(follower.splits)
-    return {key: Source.of(data[key], list(wanted)) for key, wanted in splits.items()}
+    return {key: Source.of(data[key], list(wanted), device) for key, wanted in splits.items()}
 
 
 class SpanEvaluation:
@@ -78,7 +96,9 @@ class SpanEvaluation:
     def predictions(self, member: int, split: str) -> Prediction:
         """Those of one member, in the order of the split."""
         _, annotator_probs, index = self.source.splits[split]
-        return Prediction(self._all_probs(split)[member], annotator_probs, index)
+        return Prediction(
+            *read_from_device(self._all_probs(split)[member], annotator_probs), index
+        )
 
     def scores(self, member: int, split: str) -> dict[str, float]:
         """One member's mean scores, by names such as `kl`."""
@@ -97,6 +117,13 @@ class SpanEvaluation:
 def mean_scores(probs: Tensor, annotator_probs: Tensor) -> list[dict[str, float]]:
     """Every epoch's scores of each member's predictions [m, N, K] against annotators [N, K]."""
     scores = [score for score in registered().values() if score.every_epoch]
-    table = torch.stack([score.of_models(probs, annotator_probs) for score in scores], 1)
+    # a function that is not made for many models at once may look at numbers
+    values = [
+        score.of_models(
+            *((probs, annotator_probs) if score.batched else read_from_device(probs, annotator_probs))
+        )
+        for score in scores
+    ]
     names = [score.name for score in scores]
-    return [dict(zip(names, values, strict=True)) for values in table.tolist()]
+    table = torch.stack(read_from_device(*values), 1).tolist()
+    return [dict(zip(names, row, strict=True)) for row in table]

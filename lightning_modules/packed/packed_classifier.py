@@ -17,10 +17,16 @@ from torch import Tensor
 from core.randomness import generator
 from lightning_modules.packed.fused_optimizer import fused_kernel
 from lightning_modules.packed.pack_batches import PackBatch, epoch_batches
-from lightning_modules.packed.pack_evaluation import SpanEvaluation, shared_sources
+from lightning_modules.packed.pack_evaluation import (
+    SpanEvaluation,
+    read_from_device,
+    shared_sources,
+)
 from lightning_modules.packed.pack_member import Member
+from lightning_modules.packed.packed_form import packed_form
 from lightning_modules.packed.packed_network import PackedNetwork
 from lightning_modules.packed.stacked_linear import Span
+from lightning_modules.packed.vmapped_network import VmappedNetwork
 
 ITEMS = 512  # of one evaluation pass: all of them would need much memory
 # the same for convolutions: what they compute of these is to stay in the processor's cache
@@ -30,21 +36,25 @@ IMAGES = 128
 class PackedClassifier:
     """Trains members of equal shape at once.
 
-    Members that share a datamodule are to follow one another in the list.
+    Members that share a datamodule are to follow one another in the list. All that an epoch's
+    steps need lies on the device before the first of them, and nothing waits for the device until
+    the last; `read_from_device` gives what is known on the host.
 
     `fit` goes on until every member has finished; `after_epoch(pack)` is called after each epoch,
     to report progress and save state.
     """
 
-    def __init__(self, members: Sequence[Member]):
-        self.members = list(members)
+    def __init__(self, members: Sequence[Member], device: torch.device | str = "cpu"):
+        self.members, self.device = list(members), torch.device(device)
         self.active = list(range(len(self.members)))
         self.epoch = 0
-        self.network = PackedNetwork([member.classifier.network for member in self.members])
+        self.network = packed_form(
+            [member.classifier.network for member in self.members], self.device
+        )
         self.moments = [
             torch.zeros_like(tensor) for _ in range(2) for tensor in self.network.tensors().values()
         ]
-        self.sources = shared_sources(self.members)
+        self.sources = shared_sources(self.members, self.device)
         self._attach()
 
     def _attach(self) -> None:
@@ -79,7 +89,7 @@ class PackedClassifier:
             ):
                 together.extend(own)
         kernel = fused_kernel(self.members[0].optimizer)
-        self.steps = torch.tensor(float(self.steps_done()))
+        self.steps = torch.tensor(float(self.steps_done()), device=self.device)
         self.updates = [
             partial(kernel, *columns, self.steps, lr=rate, weight_decay=decay)
             for (rate, decay), columns in groups.items()
@@ -105,7 +115,7 @@ class PackedClassifier:
     def fit(self, after_epoch: Callable[["PackedClassifier"], None] = lambda pack: None) -> None:
         """Train until every member has finished."""
         while self.active:
-            losses = self._train_epoch()
+            (losses,) = read_from_device(self._train_epoch())
             scores = self._evaluate()
             self.epoch += 1
             for row, m in enumerate(self.active):
@@ -119,10 +129,11 @@ class PackedClassifier:
     def _train_epoch(self) -> Tensor:
         """One pass over the training items of every member; returns each member's mean loss."""
         spans = self.spans
-        total, items = torch.zeros(len(self.active), dtype=torch.float64), 0
+        total = torch.zeros(len(self.active), dtype=torch.float64, device=self.device)
+        items = 0
         step = self.steps_done()
         for batch in epoch_batches(
-            [self._members(span) for span in spans], self.sources, self.epoch
+            [self._members(span) for span in spans], self.sources, self.epoch, self.device
         ):
             loss, size = self._step(batch, spans, step), len(batch.inputs[0])
             total += loss.double() * size
@@ -137,7 +148,9 @@ class PackedClassifier:
             int(generator(leader.classifier.seed, "dropout", step, 0).integers(2**63))
             for leader in leaders
         ]
-        if (
+        if isinstance(self.network, VmappedNetwork):
+            losses = self.network.differentiate(inputs, targets, spans, seeds)
+        elif (
             self.network.convolutional
         ):  # span by span, forward and backward, for the processor's cache
             parts = zip(spans, inputs, seeds, strict=True)
@@ -184,20 +197,22 @@ class PackedClassifier:
 
     def member_state(self, row: int) -> dict[str, Tensor]:
         """An ordinary state dict of the active member at this row."""
-        return {
-            f"network.{name}": tensor.detach()[row].clone()
-            for name, tensor in self.network.tensors().items()
-        }
+        stacked = {**self.network.tensors(), **self.network.buffers()}
+        own = read_from_device(*(tensor.detach()[row].clone() for tensor in stacked.values()))
+        return {f"network.{name}": value for name, value in zip(stacked, own, strict=True)}
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the rest of the training depends on, as plain data; to be taken between
         epochs.
         """
+        tensors, buffers = self.network.tensors(), self.network.buffers()
+        weights = read_from_device(*(tensor.detach() for tensor in tensors.values()))
         return {
             "epoch": self.epoch,
             "active": self.active,
-            "tensors": {name: tensor.detach() for name, tensor in self.network.tensors().items()},
-            "moments": self.moments,
+            "tensors": dict(zip(tensors, weights, strict=True)),
+            "buffers": dict(zip(buffers, read_from_device(*buffers.values()), strict=True)),
+            "moments": read_from_device(*self.moments),
             "members": [member.state_dict() for member in self.members],
         }
 
@@ -206,11 +221,13 @@ class PackedClassifier:
         self.epoch, self.active = state["epoch"], list(state["active"])
         for member, its_state in zip(self.members, state["members"], strict=True):
             member.load_state_dict(its_state)
-        self.network.keep(torch.tensor(self.active, dtype=torch.long))
+        self.network.keep(torch.tensor(self.active, dtype=torch.long, device=self.device))
         with torch.no_grad():
             for name, tensor in self.network.tensors().items():
                 tensor.copy_(state["tensors"][name])
-        self.moments = [moment.clone() for moment in state["moments"]]
+        for name, tensor in self.network.buffers().items():
+            tensor.copy_(state["buffers"][name])
+        self.moments = [moment.to(self.device, copy=True) for moment in state["moments"]]
         if self.active:
             self._attach()
 
@@ -219,7 +236,7 @@ class PackedClassifier:
         if len(going) == len(self.active):
             self._set_rates()
             return
-        rows = torch.tensor(going, dtype=torch.long)
+        rows = torch.tensor(going, dtype=torch.long, device=self.device)
         self.active = [self.active[row] for row in going]
         self.network.keep(rows)
         self.moments = [moment[rows] for moment in self.moments]

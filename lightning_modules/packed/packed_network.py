@@ -114,6 +114,10 @@ class PackedNetwork:
             for kind in ("weight", "bias")
         }
 
+    def buffers(self) -> dict[str, Tensor]:
+        """What the members keep beside their weights, stacked."""
+        return {}
+
 
 def can_be_packed(network: Network) -> bool:
     """Whether a network is a plain chain of linear layers, or of convolutions and then linear
