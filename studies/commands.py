@@ -1,35 +1,36 @@
 """What a user does with a study: `studies.study_command` has read what was typed."""
 
 import argparse
+import os
 import sys
-from collections import Counter
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from callbacks.results import read_failure, read_results
 from core.interruption import DIVERGED, Interrupted
 from core.terminal import plain_console
 from experiment.steps_left import steps_left
 from studies.launch.begun_jobs import begun_jobs
-from studies.launch.local_launcher import is_done, is_run_done, launch, study_folder, threads_of
+from studies.launch.gpu_slots import visible_gpus
+from studies.launch.local_launcher import launch, study_folder
 from studies.launch.slurm_launcher import ClusterOptions, launch_on_slurm
-from studies.plan.cost import in_words, seconds, where_bfloat16_pays
 from studies.plan.known_data import check_data
 from studies.plan.packing import Job, jobs_of
 from studies.plan.run_checks import check_probes, check_results
 from studies.plan.second_stage import SecondStage, second_stage
 from studies.plan.study import Run, Study
+from studies.planned_jobs import tell_jobs
 from studies.typed_commands import typed_command
 
 
-def do(study: Study, runs: Path, processes: int, options: argparse.Namespace) -> None:
+def do(study: Study, runs: Path, options: argparse.Namespace) -> None:
     """Do a command with a study, both of which are known to be right."""
     console = plain_console()
+    processes = options.processes or max(os.cpu_count() or 1, len(visible_gpus()))
     if options.command == "plan":
-        plan(study, runs, processes, console)
+        plan(study, runs, processes, _gpus(options, processes), console)
         if options.calibrate:
             tell_measured_cost(study, runs, console)
     elif options.command == "run":
@@ -137,7 +138,7 @@ def _launch(
     options: argparse.Namespace,
     console: Console,
 ) -> list[str]:
-    cut = partial(_cut, study, cells, runs, processes)
+    cut = partial(_cut, study, cells, runs, processes, _gpus(options, processes))
     if options.launcher == "slurm":
         cluster = ClusterOptions(
             options.partition,
@@ -151,8 +152,16 @@ def _launch(
     return launch(study, cut, runs, processes, console)
 
 
-def _cut(study: Study, cells: list[Run], runs: Path, processes: int) -> list[Job]:
-    return jobs_of(cells, processes, begun_jobs(study_folder(study, runs), cells, runs))
+def _gpus(options: argparse.Namespace, processes: int) -> int:
+    """How many GPUs jobs may have at a time: those of this machine, or as many as Slurm gives."""
+    if options.launcher == "slurm":
+        return processes if options.gpus else 0
+    return len(visible_gpus())
+
+
+def _cut(study: Study, cells: list[Run], runs: Path, processes: int, gpus: int) -> list[Job]:
+    begun = begun_jobs(study_folder(study, runs), cells, runs, gpus)
+    return jobs_of(cells, processes, begun, gpus)
 
 
 def _further(first: list[Run], stage: SecondStage) -> list[Run]:
@@ -161,14 +170,20 @@ def _further(first: list[Run], stage: SecondStage) -> list[Run]:
     return [run for run in stage.runs if run.name not in names]
 
 
-def plan(study: Study, runs: Path, processes: int, console: Console) -> None:
-    """List what there is to do, how it will be done, why, and what it will cost; of a second stage,
-    as much as is known.
+def plan(study: Study, runs: Path, processes: int, gpus: int, console: Console) -> None:
+    """List what there is to do, how and where it will be done, why, and what it will cost; of a
+    second stage, as much as is known.
     """
     cells = study.runs()
     _check(study, cells, runs)
-    _plan_jobs(
-        study.name, study.predict, _cut(study, cells, runs, processes), runs, processes, console
+    tell_jobs(
+        study.name,
+        study.predict,
+        _cut(study, cells, runs, processes, gpus),
+        runs,
+        processes,
+        gpus,
+        console,
     )
     if study.selections:
         stage = second_stage(study, cells, runs)
@@ -176,12 +191,13 @@ def plan(study: Study, runs: Path, processes: int, console: Console) -> None:
             decided = f"; {waiting}" if (waiting := stage.waiting(name)) else ""
             _say(console, f"Then a second stage, {selection.in_words()}{decided}.")
         if chosen := _further(cells, stage):
-            _plan_jobs(
+            tell_jobs(
                 f"{study.name}, second stage",
                 study.predict,
-                _cut(study, chosen, runs, processes),
+                _cut(study, chosen, runs, processes, gpus),
                 runs,
                 processes,
+                gpus,
                 console,
             )
     _say(console, f"Start them with: {typed_command('run', study.path, runs)}")
@@ -194,38 +210,3 @@ def tell_measured_cost(study: Study, runs: Path, console: Console) -> None:
     left = [run for run in study.runs() if steps_left(run.config, run.folder(runs), study.predict)]
     for result in calibrate(left, study.predict):
         console.print(result.sentence, soft_wrap=True, highlight=False)
-
-
-def _plan_jobs(
-    title: str, predict: bool, jobs: list[Job], runs: Path, processes: int, console: Console
-) -> None:
-    threads = threads_of(jobs, processes)
-    table = Table(title=f"{title}: {sum(len(job.runs) for job in jobs)} runs", title_justify="left")
-    for heading in ("job", "runs", "done", "how", "why"):
-        table.add_column(heading, justify="right" if heading in ("runs", "done") else "left")
-    packs = [job for job in jobs if job.packed]
-    for job in packs:
-        done = sum(is_run_done(run, runs, predict) for run in job.runs)
-        table.add_row(job.name, str(len(job.runs)), str(done), "packed in one process", job.why)
-    reasons = Counter(job.why for job in jobs if not job.packed)
-    for why, count in reasons.items():
-        done = sum(is_done(job, runs, predict) for job in jobs if not job.packed and job.why == why)
-        table.add_row("one by one", str(count), str(done), "one process per run", why)
-    console.print(table)
-    left = [job for job in jobs if not is_done(job, runs, predict)]
-    undone = sum(not is_run_done(run, runs, predict) for job in left for run in job.runs)
-    costs = [seconds(job, threads) for job in left]
-    known = [cost for cost in costs if cost is not None]
-    cost = (
-        in_words(max([sum(known) / min(processes, len(jobs)), *known], default=0))
-        if len(known) == len(costs)
-        else "unknown, the data is not here"
-    )
-    console.print(
-        f"{undone} runs are left to do in {len(left)} jobs, "
-        f"{processes} at a time with {threads} thread(s) each. "
-        f"Expected cost on this machine's CPU: {cost} (an estimate from the arithmetic)."
-        + where_bfloat16_pays(left),
-        soft_wrap=True,
-        highlight=False,
-    )

@@ -2,7 +2,6 @@
 only what is right has to wait for imports.
 """
 
-import os
 from pathlib import Path
 
 from core.errors import InputError
@@ -18,9 +17,8 @@ def study_command(arguments: list[str]) -> None:
     options = parse_options(arguments)
     study, runs = Study.load(options.study), Path(options.runs)
     check_keys(study.report, Checks(study.path))
-    processes = os.cpu_count() or 1 if options.processes is None else options.processes
-    if processes < 1:
-        raise InputError(f"--processes is {processes}; it must be 1 or more.")
+    if options.processes is not None and options.processes < 1:
+        raise InputError(f"--processes is {options.processes}; it must be 1 or more.")
     check_folder(runs, "--runs")
     if options.copy and options.command != "report":
         raise InputError(f"--copy is {options.copy}; it is for report, not for {options.command}.")
@@ -28,4 +26,4 @@ def study_command(arguments: list[str]) -> None:
         raise InputError(f"--calibrate is for plan, not for {options.command}.")
     from studies.commands import do
 
-    do(study, runs, processes, options)
+    do(study, runs, options)

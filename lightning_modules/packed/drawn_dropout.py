@@ -82,8 +82,9 @@ class _Masked(torch.autograd.Function):
         """Nothing is kept: autograd follows what `vmap` computes."""
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple, activations: Tensor, masks: Callable[[Tensor], Tensor]):
+    def vmap(info: Any, in_dims: tuple, *args: Any) -> tuple[Tensor, int]:
         """Of all members at once."""
+        activations, masks = args
         own = activations.movedim(in_dims[0], 0)
         return own * masks(_contiguous(own[0])), 0
 

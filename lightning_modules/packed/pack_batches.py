@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lightning_modules.packed.pack_evaluation import Source
 from lightning_modules.packed.pack_member import Member
+from lightning_modules.packed.stacked_linear import Span
 
 # batches that are prepared at once: enough to make Python's share small, few enough to keep memory
 # flat
@@ -24,6 +25,22 @@ class PackBatch(NamedTuple):
 
     inputs: Sequence[Tensor]  # of each span, [B, ...]
     targets: Tensor  # of all members, [M, B, K]
+
+
+def spans_of(members: Sequence[Member]) -> list[Span]:
+    """Runs of members that see the same inputs: those that share a datamodule, but for one whose
+    delivery blends its inputs.
+    """
+    spans: list[Span] = []
+    owner = None
+    for row, member in enumerate(members):
+        sees = (id(member.data), row if member.bound.blends else None)
+        if sees == owner:
+            spans[-1] = Span(spans[-1].start, row + 1)
+        else:
+            spans.append(Span(row, row + 1))
+            owner = sees
+    return spans
 
 
 def epoch_batches(

@@ -96,9 +96,8 @@ class SpanEvaluation:
     def predictions(self, member: int, split: str) -> Prediction:
         """Those of one member, in the order of the split."""
         _, annotator_probs, index = self.source.splits[split]
-        return Prediction(
-            *read_from_device(self._all_probs(split)[member], annotator_probs), index
-        )
+        probs, target_probs = read_from_device(self._all_probs(split)[member], annotator_probs)
+        return Prediction(probs, target_probs, index)
 
     def scores(self, member: int, split: str) -> dict[str, float]:
         """One member's mean scores, by names such as `kl`."""
@@ -120,7 +119,11 @@ def mean_scores(probs: Tensor, annotator_probs: Tensor) -> list[dict[str, float]
     # a function that is not made for many models at once may look at numbers
     values = [
         score.of_models(
-            *((probs, annotator_probs) if score.batched else read_from_device(probs, annotator_probs))
+            *(
+                (probs, annotator_probs)
+                if score.batched
+                else read_from_device(probs, annotator_probs)
+            )
         )
         for score in scores
     ]

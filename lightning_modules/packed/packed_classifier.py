@@ -16,7 +16,8 @@ from torch import Tensor
 
 from core.randomness import generator
 from lightning_modules.packed.fused_optimizer import fused_kernel
-from lightning_modules.packed.pack_batches import PackBatch, epoch_batches
+from lightning_modules.packed.mapped_epoch import train_mapped_epoch
+from lightning_modules.packed.pack_batches import PackBatch, epoch_batches, spans_of
 from lightning_modules.packed.pack_evaluation import (
     SpanEvaluation,
     read_from_device,
@@ -36,9 +37,8 @@ IMAGES = 128
 class PackedClassifier:
     """Trains members of equal shape at once.
 
-    Members that share a datamodule are to follow one another in the list. All that an epoch's
-    steps need lies on the device before the first of them, and nothing waits for the device until
-    the last; `read_from_device` gives what is known on the host.
+    Members that share a datamodule are to follow one another in the list. Nothing waits for the
+    device within an epoch; `read_from_device` gives what is known on the host.
 
     `fit` goes on until every member has finished; `after_epoch(pack)` is called after each epoch,
     to report progress and save state.
@@ -48,9 +48,8 @@ class PackedClassifier:
         self.members, self.device = list(members), torch.device(device)
         self.active = list(range(len(self.members)))
         self.epoch = 0
-        self.network = packed_form(
-            [member.classifier.network for member in self.members], self.device
-        )
+        networks = [member.classifier.network for member in self.members]
+        self.network = packed_form(networks, self.device)
         self.moments = [
             torch.zeros_like(tensor) for _ in range(2) for tensor in self.network.tensors().values()
         ]
@@ -71,7 +70,7 @@ class PackedClassifier:
         self._set_rates()
 
     def _members(self, span: Span) -> list[Member]:
-        return [self.members[m] for m in self.active[span.start : span.stop]]
+        return [self.members[m] for m in self.active[slice(*span)]]
 
     def steps_done(self) -> int:
         """How many steps each active member has made."""
@@ -97,20 +96,8 @@ class PackedClassifier:
 
     @property
     def spans(self) -> list[Span]:
-        """Runs of active members that see the same inputs: those that share a datamodule, but for
-        one whose delivery blends its inputs.
-        """
-        spans: list[Span] = []
-        owner = None
-        for row, m in enumerate(self.active):
-            member = self.members[m]
-            sees = (id(member.data), m if member.bound.blends else None)
-            if sees == owner:
-                spans[-1] = Span(spans[-1].start, row + 1)
-            else:
-                spans.append(Span(row, row + 1))
-                owner = sees
-        return spans
+        """Runs of active members that see the same inputs."""
+        return spans_of([self.members[m] for m in self.active])
 
     def fit(self, after_epoch: Callable[["PackedClassifier"], None] = lambda pack: None) -> None:
         """Train until every member has finished."""
@@ -129,12 +116,16 @@ class PackedClassifier:
     def _train_epoch(self) -> Tensor:
         """One pass over the training items of every member; returns each member's mean loss."""
         spans = self.spans
-        total = torch.zeros(len(self.active), dtype=torch.float64, device=self.device)
-        items = 0
+        together = [self._members(span) for span in spans]
+        batches = epoch_batches(together, self.sources, self.epoch, self.device)
         step = self.steps_done()
-        for batch in epoch_batches(
-            [self._members(span) for span in spans], self.sources, self.epoch, self.device
-        ):
+        if isinstance(self.network, VmappedNetwork):
+            seeds = [members[0].classifier.seed for members in together]
+            return train_mapped_epoch(
+                self.network, batches, spans, seeds, self.steps, step, self.updates
+            )
+        total, items = torch.zeros(len(self.active), dtype=torch.float64), 0
+        for batch in batches:
             loss, size = self._step(batch, spans, step), len(batch.inputs[0])
             total += loss.double() * size
             items += size
@@ -148,11 +139,8 @@ class PackedClassifier:
             int(generator(leader.classifier.seed, "dropout", step, 0).integers(2**63))
             for leader in leaders
         ]
-        if isinstance(self.network, VmappedNetwork):
-            losses = self.network.differentiate(inputs, targets, spans, seeds)
-        elif (
-            self.network.convolutional
-        ):  # span by span, forward and backward, for the processor's cache
+        # span by span, forward and backward, for the processor's cache
+        if self.network.convolutional:
             parts = zip(spans, inputs, seeds, strict=True)
             result = [
                 _differentiate(
@@ -245,7 +233,7 @@ class PackedClassifier:
 
 
 def _differentiate(
-    network: PackedNetwork,
+    network: PackedNetwork | VmappedNetwork,
     inputs: Sequence[Tensor],
     targets: Tensor,
     spans: Sequence[Span],

@@ -25,10 +25,16 @@ from studies.plan.study import Run
 
 
 def write_job(
-    job: Job, folder: Path, runs: Path, predict: bool, threads: int, devices: int = 1
+    job: Job,
+    folder: Path,
+    runs: Path,
+    predict: bool,
+    threads: int,
+    devices: int = 1,
+    gpu: str = "",
 ) -> Path:
     """Describe a job for the process that will do it; `devices` is the number of processes that
-    share a run with DDP.
+    share a run with DDP, and `gpu` the only one that it may see.
     """
     listed = [{"name": run.name, "config": run.config, "factors": run.factors} for run in job.runs]
     content = {
@@ -38,6 +44,7 @@ def write_job(
         "predict": predict,
         "threads": job.threads or threads,
         "devices": devices,
+        "gpu": gpu,
         "why": job.why,
     }
     path = folder / f"{job.name}.json"
@@ -49,6 +56,8 @@ def do_job(path: Path) -> dict[str, str]:
     """Do what is left of a job; returns the failures by run name."""
     content = json.loads(path.read_text())
     torch.set_num_threads(content["threads"])
+    if content.get("gpu"):  # before anything has opened one
+        os.environ["CUDA_VISIBLE_DEVICES"] = content["gpu"]
     runs, folder = [Run(**run) for run in content["runs"]], Path(content["folder"])
     with ExitStack() as stack:
         for run in sorted(runs, key=lambda run: run.name):

@@ -1,5 +1,5 @@
-"""Runs a study's jobs on this machine: a few processes side by side, one progress bar, and failures
-told at the end.
+"""Runs a study's jobs on this machine: a few processes side by side, one to each GPU, one progress
+bar, and failures told at the end.
 """
 
 import errno
@@ -23,6 +23,7 @@ from rich.progress import (
 from core.folder_lock import folder_lock
 from core.interruption import DIVERGED
 from experiment.steps_left import steps_left
+from studies.launch.gpu_slots import GpuSlots, visible_gpus
 from studies.launch.job import write_job
 from studies.launch.job_server import JobServer
 from studies.plan.packing import Job
@@ -79,7 +80,7 @@ def _work_off(
     console: Console,
 ) -> list[str]:
     waiting, going, failures = list(left), {}, []
-    server = JobServer(threads)
+    server, slots = JobServer(threads), GpuSlots(visible_gpus())
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -93,9 +94,11 @@ def _work_off(
         finished = 0
         try:
             while waiting or going:
-                while waiting and len(going) < processes:
-                    job = waiting.pop(0)
-                    path = write_job(job, folder, runs, study.predict, threads)
+                for job in list(waiting):
+                    if len(going) == processes or (gpu := slots.take(job)) is None:
+                        continue
+                    waiting.remove(job)
+                    path = write_job(job, folder, runs, study.predict, threads, gpu=gpu)
                     for rest in (".progress", ".log"):  # of an earlier attempt
                         path.with_suffix(rest).unlink(missing_ok=True)
                     going[path] = job
@@ -103,6 +106,7 @@ def _work_off(
                 time.sleep(0.1)
                 for path, code in server.ended().items():
                     job = going.pop(path)
+                    slots.give_back(job)
                     ended = sum(is_run_done(run, runs, study.predict) for run in job.runs)
                     finished += ended
                     # that runs diverged stands in their folders

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 from callbacks.history import write_history
 from callbacks.records.known_data import know_data
 from callbacks.records.training_record import write_training
@@ -14,6 +16,7 @@ from experiment.build import training_labels
 from experiment.checkpoints import before, newest_whole, write_checkpoint
 from experiment.configuration import write_config
 from experiment.identity import all_options
+from lightning_modules.packed.pack_device import device_here, device_in_words
 from lightning_modules.packed.pack_member import Member
 from lightning_modules.packed.packed_classifier import PackedClassifier
 from studies.launch.pack_members import build_members
@@ -32,7 +35,9 @@ def run_pack(
     """
     members, owners = build_members(runs, folder)
     _know_data(members, owners, folder)
-    pack = PackedClassifier(members)
+    device = device_here(runs[0].config["trainer"])
+    print(f"{len(members)} member(s) train on {device_in_words(device)}")
+    pack = PackedClassifier(members, device)
     saved_state = newest_whole(state)
     if saved_state:
         pack.load_state_dict(saved_state[1])
@@ -50,7 +55,7 @@ def run_pack(
 
     try:
         pack.fit(after_epoch)
-        failures = _write_runs(members, owners, folder, predict)
+        failures = _write_runs(members, owners, folder, predict, device)
     except Interrupted as stop:
         epochs = max(member.max_epochs for member in members)
         raise Interrupted(
@@ -62,7 +67,11 @@ def run_pack(
 
 
 def _write_runs(
-    members: list[Member], owners: list[list[Run]], folder: Path, predict: bool
+    members: list[Member],
+    owners: list[list[Run]],
+    folder: Path,
+    predict: bool,
+    device: torch.device,
 ) -> dict[str, str]:
     """Leave every trained member as runs; returns the failures by run name."""
     failures = {}
@@ -80,7 +89,7 @@ def _write_runs(
             ):  # what an earlier process finished is left as it is
                 for follower in member.followers.values() if run is not owned[0] else []:
                     follower.copy_record(run.folder(folder), run.config["trainer"]["max_epochs"])
-                write_member(member, run, run.folder(folder), predict)
+                write_member(member, run, run.folder(folder), predict, device)
     return failures
 
 

@@ -19,6 +19,7 @@ from experiment.configuration import write_config
 from experiment.run_checkpoints import best_checkpoint
 from experiment.steps_left import probes_of
 from lightning_modules.classifier import AnnotatorClassifier
+from lightning_modules.packed.pack_evaluation import read_from_device
 from lightning_modules.packed.pack_member import Member
 from metrics import every_metric
 from studies.plan.study import Run
@@ -34,9 +35,11 @@ def training_record(member: Member, run: Run) -> TrainingRecord:
     return TrainingRecord(ended, epochs, planned, steps, reason=failed or "")
 
 
-def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
+def write_member(
+    member: Member, run: Run, folder: Path, predict: bool, device: torch.device
+) -> None:
     """Checkpoint, config, history, results and, last of all, pictures: as if the run had been
-    alone.
+    alone, and tested on this device.
     """
     epochs = run.config["trainer"]["max_epochs"]
     best_epoch, state = member.at_stop.get(epochs, (member.best_epoch, member.best_state))
@@ -53,6 +56,7 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
     write_history(folder, member.history[:epochs])
     network, data = member.classifier.network, member.data
     network.load_state_dict({name.removeprefix("network."): value for name, value in state.items()})
+    member.classifier.to(device)
     arguments = run.config["data"]["init_args"]
     delivery, votes_per_item, targets = (
         build(arguments.get(option)) for option in ("delivery", "votes_per_item", "targets")
@@ -86,6 +90,7 @@ def write_member(member: Member, run: Run, folder: Path, predict: bool) -> None:
             pictures |= result.figures
     results = results_of_test(about, record, len(probs), probes_of(run.config), numbers, notes)
     write_before_drawing(folder / "results.json", results, lambda: draw_pictures(pictures, folder))
+    member.classifier.cpu()  # of many members, one at a time is on the device
 
 
 @torch.no_grad()
@@ -97,8 +102,9 @@ def predictions(
     """
     classifier.eval()
     batches = [
-        (classifier(inputs).double().softmax(-1), index)
+        (classifier(inputs.to(classifier.device)).double().softmax(-1), index)
         for inputs, index in data.loader(rows, training=False)
     ]
     index = torch.cat([index for _, index in batches])
-    return torch.cat([probs for probs, _ in batches]), data.annotator_probs[index], index
+    (probs,) = read_from_device(torch.cat([probs for probs, _ in batches]))
+    return probs, data.annotator_probs.cpu()[index], index

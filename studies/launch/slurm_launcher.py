@@ -99,6 +99,11 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
             f"--tasks is {options.tasks}, but {packs[0]} is a pack, which is one process; use "
             "--tasks for studies of runs that do not pack."
         )
+    if packs and options.gpus > 1:
+        raise InputError(
+            f"--gpus is {options.gpus}, but {packs[0]} is a pack, which trains on one GPU; use "
+            "--gpus 1, and each pack of the array has a GPU of its own."
+        )
     paths = [
         str(write_job(job, folder, runs.resolve(), study.predict, options.cpus, options.tasks))
         for job in left
@@ -114,7 +119,7 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
         slurm_array_parallelism=options.max_parallel,
         slurm_setup=[f"export PYTHONPATH={shlex.quote(import_path())}"],
         **({"slurm_partition": options.partition} if options.partition else {}),
-        **({"gpus_per_node": options.gpus} if options.gpus else {}),
+        **gpu_options(options),
     )
     try:
         tasks = executor.map_array(Task(), paths)
@@ -125,6 +130,18 @@ def submit(study: Study, left: list[Job], runs: Path, folder: Path, options: Clu
     array = tasks[0].job_id.split("_")[0]
     write_atomically(folder / "array", array)
     return array
+
+
+def gpu_options(options: ClusterOptions) -> dict[str, int]:
+    """Of submitit: GPUs that a process sees alone, or, of a run with DDP, that its processes share
+    and choose from by their local rank.
+
+    >>> gpu_options(ClusterOptions(gpus=1)), gpu_options(ClusterOptions(gpus=4, tasks=4))
+    ({'slurm_gpus_per_task': 1}, {'gpus_per_node': 4})
+    """
+    if not options.gpus:
+        return {}
+    return {"slurm_gpus_per_task" if options.tasks == 1 else "gpus_per_node": options.gpus}
 
 
 def earlier_array(folder: Path) -> str | None:

@@ -1,5 +1,5 @@
-"""Which runs train together: members of equal shape form packs, all others run one by one; each
-says why.
+"""Which runs train together, and on which device: members of equal shape form packs, all others run
+one by one; each says why.
 """
 
 import hashlib
@@ -15,6 +15,13 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from experiment.build import class_of
 from lightning_modules import CosineToEnd
+from lightning_modules.packed.pack_device import device_of
+from studies.plan.pack_form import (
+    largest_pack,
+    why_it_does_not_pay,
+    why_not_mapped,
+    why_together,
+)
 from studies.plan.study import Run
 
 OPTIMIZERS = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
@@ -26,7 +33,7 @@ RULE = {  # options of EarlyStopping that a pack does not know: the same holds f
     "divergence_threshold": (None,),
 }
 PLAIN = {  # options of the trainer that a pack does not know: they must be left at their defaults
-    "accelerator": (None, "auto", "cpu"),
+    "accelerator": (None, "auto", "cpu", "gpu", "cuda"),
     "strategy": (None, "auto"),
     "devices": (None, "auto", 1, "1"),
     "num_nodes": (None, 1),
@@ -43,7 +50,6 @@ PLAIN = {  # options of the trainer that a pack does not know: they must be left
     "min_epochs": (None,),
     "min_steps": (None,),
 }
-LARGEST = 72  # members of one pack: more would gain little and need much memory
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,7 @@ class Job:
     packed: bool
     why: str
     threads: int | None = None  # that it began with; None for as many as there is room for
+    device: str = "cpu"  # or cuda
 
     @property
     def name(self) -> str:
@@ -61,16 +68,24 @@ class Job:
         digest = hashlib.sha256("\n".join(run.name for run in self.runs).encode()).hexdigest()[:10]
         return f"pack-{digest}" if self.packed else self.runs[0].name
 
+    @property
+    def takes_one_gpu(self) -> bool:
+        """Whether it trains on one GPU, whichever is free: a run that names its devices has
+        those.
+        """
+        plain = PLAIN["devices"]
+        return self.device == "cuda" and self.runs[0].config["trainer"].get("devices") in plain
 
-def why_alone(config: dict[str, Any]) -> str | None:
-    """Why a run cannot be packed; None where it can."""
+
+def why_alone(config: dict[str, Any], device: str = "cpu") -> str | None:
+    """Why a run is not packed on this device; None where it is."""
+    return why_unpackable(config) or why_it_does_not_pay(config, device)
+
+
+def why_unpackable(config: dict[str, Any]) -> str | None:
+    """Why a run cannot be packed on any device; None where it can."""
     model, trainer = config["model"], config["trainer"]
-    network, optimizer, scheduler = (
-        model.get(part) for part in ("network", "optimizer", "scheduler")
-    )
-    ours = network["class_path"].startswith("lightning_modules.networks.")
-    if not ours or not class_of(network).can_be_packed:  # pyright: ignore[reportAttributeAccessIssue]
-        return f"{_name(network)} has no packed form (BatchNorm, or layers that are no plain chain)"
+    optimizer, scheduler = (model.get(part) for part in ("optimizer", "scheduler"))
     if class_of(optimizer) not in OPTIMIZERS or any(
         optimizer["init_args"].get(option) for option in ("amsgrad", "dampening")
     ):
@@ -88,7 +103,7 @@ def why_alone(config: dict[str, Any]) -> str | None:
     for option, plain in PLAIN.items():
         if trainer.get(option) not in plain:
             return f"trainer.{option} is set"
-    return None
+    return why_not_mapped(config)
 
 
 def _why_not_served(callback: dict[str, Any]) -> str | None:
@@ -110,8 +125,11 @@ def _why_not_served(callback: dict[str, Any]) -> str | None:
     return None
 
 
-def jobs_of(runs: Sequence[Run], processes: int, begun: Sequence[Job] = ()) -> list[Job]:
-    """Cut a study's runs into jobs. Those that have begun stay as they are.
+def jobs_of(
+    runs: Sequence[Run], processes: int, begun: Sequence[Job] = (), gpus: int = 0
+) -> list[Job]:
+    """Cut a study's runs into jobs, for so many processes and GPUs at a time. Those that have begun
+    stay as they are.
 
     How a pack is cut changes the last bits of its members' numbers, for sums over wider matrices
     round in another order, and nothing else. So that a study that is interrupted ends with the same
@@ -119,18 +137,23 @@ def jobs_of(runs: Sequence[Run], processes: int, begun: Sequence[Job] = ()) -> l
     done. Where it is continued with another number, or has got more runs, a new pack is what the
     begun ones leave of it.
     """
-    groups: dict[str, list[Run]] = {}
+    groups: dict[tuple[str, str], list[Run]] = {}
     alone: list[Job] = []
     for run in runs:
-        reason = why_alone(run.config)
+        device = device_of(run.config["trainer"], gpus)
+        reason = why_alone(run.config, device)
         if reason is None:
-            groups.setdefault(_shape(run.config), []).append(run)
+            groups.setdefault((_shape(run.config), device), []).append(run)
         else:
-            alone.append(Job([run], packed=False, why=reason))
+            alone.append(Job([run], packed=False, why=reason, device=device))
     packs = [
-        Job(part, packed=True, why="members of equal shape")
-        for group in groups.values()
-        for part in _parts(group, processes)
+        Job(part, packed=True, why=why_together(group[0].config, device), device=device)
+        for (_, device), group in groups.items()
+        for part in _parts(
+            group,
+            max(1, gpus) if device == "cuda" else processes,
+            largest_pack(group[0].config, device),
+        )
     ]
     kept = {run.name for job in begun for run in job.runs}
     rest = [
@@ -140,15 +163,15 @@ def jobs_of(runs: Sequence[Run], processes: int, begun: Sequence[Job] = ()) -> l
     return [*begun, *(job for job in rest if job.runs)]
 
 
-def _parts(group: list[Run], processes: int) -> list[list[Run]]:
+def _parts(group: list[Run], at_once: int, largest: int) -> list[list[Run]]:
     """Cut a group into packs of equal size, seed after seed (members of one seed share batches),
-    enough for all processes and none too large.
+    enough for all processes or GPUs and none too large.
     """
     units: dict[str, list[Run]] = {}
     for run in sorted(group, key=lambda run: run.config["seed_everything"]):
         units.setdefault(without_epochs(run.config) or run.name, []).append(run)
     members = list(units.values())
-    wanted = max(-(-len(members) // LARGEST), min(processes, len(members)))
+    wanted = max(-(-len(members) // largest), min(at_once, len(members)))
     cuts = [
         members[i * len(members) // wanted : (i + 1) * len(members) // wanted]
         for i in range(wanted)

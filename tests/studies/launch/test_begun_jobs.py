@@ -74,6 +74,19 @@ def test_a_pack_of_which_a_run_has_ended_and_a_run_alone_with_a_checkpoint_go_on
     assert members(jobs_of(more, 1, begun_jobs(tmp_path, more, tmp_path))) == [[0, 1, 2, 3], [4]]
 
 
+def test_a_run_that_began_alone_stays_alone_where_runs_like_it_are_packed_now(
+    runs: list[Run], tmp_path: Path
+):
+    began = Job(runs[:1], packed=False, why="it had no packed form")
+    begin(tmp_path, began)
+    last = last_checkpoint(runs[0].folder(tmp_path))
+    last.parent.mkdir(parents=True)
+    last.touch()
+    (job,) = begun_jobs(tmp_path, runs, tmp_path)
+    assert (job.name, job.packed) == (began.name, False)
+    assert members(jobs_of(runs, 1, [job])) == [[1, 2, 3]]
+
+
 def test_what_is_damaged_or_of_other_runs_is_cut_anew(runs: list[Run], tmp_path: Path):
     whole, _ = jobs_of(runs, processes=1)
     begin(tmp_path, whole)
