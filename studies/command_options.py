@@ -58,7 +58,11 @@ OPTIONS: dict[str, tuple[tuple[str, ...], str, dict]] = {
         },
     ),
     "--cpus": (("run",), SLURM, {"type": int, "default": 1, "help": "cores of a process"}),
-    "--gpus": (("run",), SLURM, {"type": int, "default": 0, "help": "GPUs of a task"}),
+    "--gpus": (
+        ("run",),
+        SLURM,
+        {"type": int, "default": 0, "help": "GPUs of a task; a pack has one"},
+    ),
     "--tasks": (
         ("run",),
         SLURM,

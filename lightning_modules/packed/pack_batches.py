@@ -54,7 +54,7 @@ def epoch_batches(
     """
     owners = [id(members[0].data) for members in spans]
     targets = [_epoch_targets(members, epoch).to(device) for members in spans]
-    order = {owner: _EpochOrder(sources[owner], epoch, device) for owner in owners}
+    order = {owner: _EpochOrder(sources[owner], epoch, device) for owner in dict.fromkeys(owners)}
     sizes = next(iter(order.values())).sizes
     for start in range(0, len(sizes), CHUNK):
         items = slice(sum(sizes[:start]), sum(sizes[: start + CHUNK]))

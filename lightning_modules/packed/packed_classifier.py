@@ -247,5 +247,4 @@ def _differentiate(
 
 
 def _alone(span: Span) -> Span:
-    """A span by itself: its members are the first."""
-    return Span(0, span.stop - span.start)
+    return Span(0, span.stop - span.start)  # its members are the first

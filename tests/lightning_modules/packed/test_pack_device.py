@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from core.errors import InputError
 from datamodules import Mixup, Multipass, SoftLabels, StochasticLabelSampling
 from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, ResNet18, SimpleFFN, TimmModel
-from lightning_modules.packed import pack_evaluation
+from lightning_modules.packed import pack_batches, pack_evaluation
 from lightning_modules.packed.pack_device import device_here, device_of
 from lightning_modules.packed.pack_member import Member
 from lightning_modules.packed.packed_classifier import PackedClassifier
@@ -51,8 +51,11 @@ def fused_sgd_of_shapes():
 
 class OneDevice(TorchFunctionMode):
     """Refuses a function of tensors on `meta` and others that have more than one number: torch
-    itself lets an index come from elsewhere, and on a GPU would wait for it.
+    itself lets an index come from elsewhere, and on a GPU would wait for it. Counts what is moved
+    to `meta`.
     """
+
+    moved = 0
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
@@ -62,7 +65,9 @@ class OneDevice(TorchFunctionMode):
         assert len(places) < 2 or name in MOVES, f"{name} has tensors of {places}"
         if name in READS:
             assert not any(tensor.is_meta for tensor in tensors), f"{name} waits for the device"
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        self.moved += name == "to" and result.is_meta and not tensors[0].is_meta
+        return result
 
 
 MOVES = ("to", "copy_")
@@ -92,6 +97,18 @@ def test_crops_are_made_on_the_device():
     pack = PackedClassifier(members, META)
     with OneDevice():
         assert pack._train_epoch().is_meta
+
+
+def test_what_is_moved_to_the_device_is_moved_once_an_epoch(monkeypatch: pytest.MonkeyPatch):
+    moved = set()
+    for at_once in (1, 64):  # batches that are prepared together
+        monkeypatch.setattr(pack_batches, "CHUNK", at_once)
+        pack = pack_on_meta(ADAM, SimpleFFN)
+        with OneDevice() as device:
+            pack._train_epoch()
+        moved.add(device.moved)
+    # the targets of three spans, order and rows of two datamodules, and the shares of mixup
+    assert moved == {3 + 2 * 2 + 1}
 
 
 def test_scores_are_computed_on_the_device_and_read_by_one_function(

@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from lightning.pytorch.callbacks import EarlyStopping as LightningEarlyStopping
 from torch import Tensor, nn
 
-from datamodules import Mixup, Multipass, SoftLabels
+from datamodules import Digits, Mixup, Multipass, SoftLabels
+from datamodules.corpus import Corpus
 from lightning_modules import CosineToEnd
 from lightning_modules.networks import LeNet, MLPHead, Network, ResNet18, TimmModel
 from lightning_modules.packed.pack_member import EarlyStopping
@@ -64,6 +65,19 @@ ADAM = [
     (3, SoftLabels(), adam(3e-3, scheduler=PLATEAU)),
 ]
 SGD = [(0, SoftLabels(), sgd(0.1)), (0, Multipass(), sgd(0.03)), (5, SoftLabels(), sgd(0.1))]
+
+
+@pytest.fixture(autouse=True)
+def few_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of the digits, three batches of them: these networks take their time."""
+    whole = Digits.load
+
+    def load(self: Digits) -> Corpus:
+        corpus = whole(self)
+        corpus.splits = {name: rows[:450] for name, rows in corpus.splits.items()}
+        return corpus
+
+    monkeypatch.setattr(Digits, "load", load)
 
 
 def doubled(members):
