@@ -140,17 +140,10 @@ class VoteDataModule(LightningDataModule, ABC):
             votes = votes.subsample(votes_per_item, self.seed)
         return delivery.bind(votes, self.seed)
 
-    def loader(
-        self,
-        rows: np.ndarray,
-        training: bool,
-        batch_size: int | None = None,
-        device: torch.device | None = None,
-    ):
+    def loader(self, rows: np.ndarray, training: bool, batch_size: int | None = None):
         """Batches of these rows, of `data.batch_size` unless given.
 
-        Shuffled and augmented for training; in order and as they are for evaluation. Inputs that
-        fit in memory are held on the device, which is the trainer's where there is one.
+        Shuffled and augmented for training; in order and as they are for evaluation.
         """
         assert self.corpus is not None
         trainer = self.trainer
@@ -161,7 +154,7 @@ class VoteDataModule(LightningDataModule, ABC):
         order = BatchOrder(
             torch.from_numpy(rows), batch_size or self.batch_size, self.seed, training, rank, ranks
         )
-        device = trainer.strategy.root_device if trainer else device
+        device = trainer.strategy.root_device if trainer else None
         return self.corpus.loader(order, self.seed, training, self.num_workers, device)
 
     def train_dataloader(self):

@@ -61,8 +61,10 @@ class Source:
                     items,
                 )
             )
-        training = data.loader(data.rows("train"), training=True, device=device)
+        training = data.train_dataloader()
         on_device = isinstance(data.corpus.inputs, Tensor)
+        if on_device and device.type != "cpu":
+            training = data.corpus.loader(training.sampler, data.seed, augment=True, device=device)
         return cls(training, kept, data.training_row, on_device)
 
 
