@@ -6,6 +6,7 @@ from math import prod
 from torch import Tensor, nn
 
 from core.errors import InputError
+from lightning_modules.networks.batch_norm import BatchNorm1d, Norm
 from lightning_modules.networks.network import Network
 
 
@@ -13,12 +14,20 @@ class _FeedForward(Network):
     can_be_packed = True
 
     def __init__(
-        self, sizes: tuple[int, ...], num_classes: int, activation: type[nn.Module], dropout: float
+        self,
+        sizes: tuple[int, ...],
+        num_classes: int,
+        activation: type[nn.Module],
+        dropout: float,
+        norm: Norm = "none",
     ):
         super().__init__()
         layers: list[nn.Module] = [nn.Flatten()]
         for size_in, size_out in pairwise(sizes):
-            layers += [nn.Linear(size_in, size_out), activation()]
+            layers.append(nn.Linear(size_in, size_out))
+            if norm == "batch":
+                layers.append(BatchNorm1d(size_out))
+            layers.append(activation())
             if dropout:
                 layers.append(nn.Dropout(dropout))
         self.body = nn.Sequential(*layers)
@@ -50,7 +59,12 @@ class DeeperFFN(_FeedForward):
 class MLPHead(_FeedForward):
     """Two layers with GELU and dropout, for frozen embeddings.
 
-    The papers state neither the hidden size nor the dropout.
+    The papers state neither the hidden size nor the dropout, and no normalisation: `norm: batch` is
+    BatchNorm between the hidden layer and GELU.
+
+    >>> import torch
+    >>> MLPHead((384,), 3, norm="batch")(torch.zeros(2, 384)).shape
+    torch.Size([2, 3])
     """
 
     def __init__(
@@ -59,7 +73,8 @@ class MLPHead(_FeedForward):
         num_classes: int,
         hidden: int = 256,
         dropout: float = 0.1,
+        norm: Norm = "none",
     ):
         if not 0 <= dropout < 1:
             raise InputError(f"MLPHead's dropout is {dropout}; it must be at least 0 and below 1.")
-        super().__init__((prod(input_shape), hidden), num_classes, nn.GELU, dropout)
+        super().__init__((prod(input_shape), hidden), num_classes, nn.GELU, dropout, norm)

@@ -1,5 +1,5 @@
-"""Many networks of one shape as one: a chain of stacked layers, with activations, pooling and
-dropout between them.
+"""Many networks of one shape as one: a chain of stacked layers, with BatchNorm, activations,
+pooling and dropout between them.
 
 Members that see the same batch form a span, and what the first layer does with it is a single large
 matmul.
@@ -7,15 +7,18 @@ matmul.
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
 from lightning_modules.networks import Network
+from lightning_modules.packed.stacked_batch_norm import STATISTICS, StackedBatchNorm
 from lightning_modules.packed.stacked_convolution import StackedConvolution, pooled
 from lightning_modules.packed.stacked_linear import Span, StackedLinear
 
 LAYERS = (nn.Linear, nn.Conv2d)
+NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 class PackedNetwork:
@@ -31,11 +34,16 @@ class PackedNetwork:
 
     def __init__(self, members: Sequence[Network]):
         template = members[0]
-        self.names = [
-            name for name, module in template.named_modules() if isinstance(module, LAYERS)
-        ]
+        self.names, self.norm_names = (
+            [name for name, module in template.named_modules() if isinstance(module, kinds)]
+            for kinds in (LAYERS, NORMS)
+        )
         self.layers = [
             _stacked([member.get_submodule(name) for member in members]) for name in self.names
+        ]
+        self.norms = [
+            StackedBatchNorm([member.get_submodule(name) for member in members])  # pyright: ignore
+            for name in self.norm_names
         ]
         self._between = _modules_after_each_layer(template)
 
@@ -60,11 +68,13 @@ class PackedNetwork:
             if dropout_seeds is not None
             else None
         )
-        hidden = self.layers[0].first(spans, inputs)
+        hidden, norms = self.layers[0].first(spans, inputs), iter(self.norms)
         for layer, modules in zip(self.layers[1:], self._between, strict=True):
             for module in modules:
                 if isinstance(module, nn.MaxPool2d):
                     hidden = pooled(hidden, module.ceil_mode)
+                elif isinstance(module, NORMS):
+                    hidden = next(norms)(hidden, training=masks is not None)
                 elif not isinstance(module, nn.Dropout):
                     hidden = module(hidden)
                 elif masks is not None and module.p:
@@ -86,7 +96,7 @@ class PackedNetwork:
                 for module in modules:
                     if isinstance(module, nn.Dropout) and module.p:
                         mask = (
-                            torch.empty(items, layer.weight.shape[1])
+                            layer.weight.new_empty(items, layer.weight.shape[1])
                             .bernoulli_(1 - module.p)
                             .div_(1 - module.p)
                         )
@@ -98,25 +108,30 @@ class PackedNetwork:
         """Some members alone, in the same memory."""
         view = copy(self)
         view.layers = [layer.part(span) for layer in self.layers]
+        view.norms = [norm.part(span) for norm in self.norms]
         return view
 
     def keep(self, members: Tensor) -> None:
         """Go on with these members alone."""
-        for layer in self.layers:
+        for layer in (*self.layers, *self.norms):
             layer.keep(members)
 
     def tensors(self) -> dict[str, Tensor]:
         """The stacked weights by the names that they have in an ordinary network."""
-        pairs = zip(self.names, self.layers, strict=True)
+        names, layers = (*self.names, *self.norm_names), (*self.layers, *self.norms)
         return {
             f"{name}.{kind}": getattr(layer, kind)
-            for name, layer in pairs
+            for name, layer in zip(names, layers, strict=True)
             for kind in ("weight", "bias")
         }
 
     def buffers(self) -> dict[str, Tensor]:
-        """What the members keep beside their weights, stacked."""
-        return {}
+        """What the members keep beside their weights, stacked: BatchNorm's running statistics."""
+        return {
+            f"{name}.{kind}": getattr(norm, kind)
+            for name, norm in zip(self.norm_names, self.norms, strict=True)
+            for kind in STATISTICS
+        }
 
 
 def can_be_packed(network: Network) -> bool:
@@ -124,8 +139,8 @@ def can_be_packed(network: Network) -> bool:
     layers, that its packed form can compute.
     """
     kinds = (
-        nn.Linear,
-        nn.Conv2d,
+        *LAYERS,
+        *NORMS,
         nn.MaxPool2d,
         nn.ReLU,
         nn.GELU,
@@ -136,11 +151,18 @@ def can_be_packed(network: Network) -> bool:
     )
     modules = list(network.modules())
     convolutions = [module for module in modules if isinstance(module, nn.Conv2d)]
+    chain = [module for module in modules if isinstance(module, LAYERS + NORMS)]
     return (
         all(isinstance(module, kinds) for module in modules)
         and all(_is_plain(convolution) for convolution in convolutions)
         and all(_is_plain_pooling(module) for module in modules if isinstance(module, nn.MaxPool2d))
         and all(module.bias is not None for module in modules if isinstance(module, nn.Linear))
+        and all(
+            _is_plain_norm(module, before)
+            for before, module in pairwise(chain)
+            if isinstance(module, NORMS)
+        )
+        and isinstance(chain[0], LAYERS)
         and isinstance(modules[-1], nn.Linear)
         and not (convolutions and any(isinstance(module, nn.Dropout) for module in modules))
     )
@@ -161,6 +183,22 @@ def _is_plain_pooling(module: nn.MaxPool2d) -> bool:
     return module.kernel_size == module.stride == 2 and rest == (0, 1, False)
 
 
+def _is_plain_norm(norm: nn.Module, before: nn.Module) -> bool:
+    """Of the channels of the layer before it, with weights and running averages."""
+    channels = (
+        (nn.BatchNorm2d, before.out_channels)
+        if isinstance(before, nn.Conv2d)
+        else (nn.BatchNorm1d, getattr(before, "out_features", None))
+    )
+    return (
+        isinstance(norm, channels[0])
+        and norm.num_features == channels[1]
+        and norm.momentum is not None
+        and norm.affine
+        and norm.track_running_stats
+    )
+
+
 def _stacked(layers: Sequence[nn.Module]) -> StackedLinear:
     return StackedConvolution(layers) if isinstance(layers[0], nn.Conv2d) else StackedLinear(layers)  # pyright: ignore[reportArgumentType]
 
@@ -173,6 +211,6 @@ def _modules_after_each_layer(template: Network) -> list[list[nn.Module]]:
     for module in template.modules():
         if isinstance(module, LAYERS):
             between.append([])
-        elif isinstance(module, nn.ReLU | nn.GELU | nn.Dropout | nn.MaxPool2d):
+        elif isinstance(module, (*NORMS, nn.ReLU, nn.GELU, nn.Dropout, nn.MaxPool2d)):
             between[-1].append(module)
     return between[:-1]

@@ -28,20 +28,20 @@ class StackedLinear:
 
     def __init__(self, layers: Sequence[nn.Linear] | Sequence[nn.Conv2d]):
         self.weight, self.bias = (
-            _with_buffer(torch.stack([getattr(layer, kind).detach() for layer in layers]))
+            with_buffer(torch.stack([getattr(layer, kind).detach() for layer in layers]))
             for kind in ("weight", "bias")
         )
 
     def keep(self, members: Tensor) -> None:
         """Go on with these members alone."""
         self.weight, self.bias = (
-            _with_buffer(tensor.detach()[members]) for tensor in (self.weight, self.bias)
+            with_buffer(tensor.detach()[members]) for tensor in (self.weight, self.bias)
         )
 
     def part(self, span: Span) -> "StackedLinear":
         """Some members alone, in the same memory: what is trained here is trained there."""
         view = copy(self)
-        view.weight, view.bias = (_slice(tensor, span) for tensor in (self.weight, self.bias))
+        view.weight, view.bias = (slice_of(tensor, span) for tensor in (self.weight, self.bias))
         return view
 
     def first(self, spans: Sequence[Span], inputs: Sequence[Tensor]) -> Tensor:
@@ -54,13 +54,15 @@ class StackedLinear:
         return _OwnInputs.apply(hidden.flatten(1, -2), self.weight, self.bias, self)  # pyright: ignore
 
 
-def _with_buffer(tensor: Tensor) -> Tensor:
+def with_buffer(tensor: Tensor) -> Tensor:
+    """A tensor to be trained, and the buffer that its gradient is written to."""
     tensor = tensor.contiguous().requires_grad_()
     tensor.grad = torch.zeros_like(tensor)
     return tensor
 
 
-def _slice(tensor: Tensor, span: Span) -> Tensor:
+def slice_of(tensor: Tensor, span: Span) -> Tensor:
+    """Some members of a tensor and of its buffer, in the same memory."""
     assert tensor.grad is not None
     part = tensor.detach()[span.start : span.stop].requires_grad_()
     part.grad = tensor.grad[span.start : span.stop]

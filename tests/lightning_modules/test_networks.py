@@ -27,6 +27,8 @@ NETWORKS = [
     pytest.param(lambda: LeNet((1, 28, 28), 7), (1, 28, 28), 84, id="LeNet"),
     pytest.param(lambda: LeNet((1, 8, 8), 7), (1, 8, 8), 84, id="LeNet on 8 x 8"),
     pytest.param(lambda: LeNet((3, 32, 32), 7), (3, 32, 32), 84, id="LeNet on 32 x 32"),
+    pytest.param(lambda: LeNet((1, 8, 8), 7, norm="batch"), (1, 8, 8), 84, id="LeNet, BatchNorm"),
+    pytest.param(lambda: MLPHead((24,), 7, norm="batch"), (24,), 256, id="MLPHead, BatchNorm"),
     pytest.param(lambda: SimpleFFN((1, 8, 8), 7), (1, 8, 8), 128, id="SimpleFFN"),
     pytest.param(lambda: DeeperFFN((1, 8, 8), 7), (1, 8, 8), 128, id="DeeperFFN"),
     pytest.param(lambda: MLPHead((24,), 7, hidden=16, dropout=0.5), (24,), 16, id="MLPHead"),

@@ -127,7 +127,9 @@ NETWORKS = {
     "deeper": DeeperFFN,
     "head": partial(MLPHead, hidden=32, dropout=0.0),
     "dropout": partial(MLPHead, hidden=32, dropout=0.3),
+    "BatchNorm": partial(MLPHead, hidden=32, dropout=0.3, norm="batch"),
     "LeNet": LeNet,
+    "LeNet, BatchNorm": partial(LeNet, norm="batch"),
 }
 
 

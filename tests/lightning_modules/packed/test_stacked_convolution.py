@@ -164,14 +164,24 @@ class Chain(Network):
         nn.MaxPool2d(2, dilation=2),
         nn.MaxPool2d(2, return_indices=True),
         nn.Linear(4, 4, bias=False),
-        nn.BatchNorm2d(2),
+        nn.BatchNorm2d(3),
+        nn.BatchNorm1d(2),
+        nn.BatchNorm2d(2, affine=False),
+        nn.BatchNorm2d(2, track_running_stats=False),
+        nn.BatchNorm2d(2, momentum=None),
         nn.AvgPool2d(2),
     ],
     ids=str,
 )
 def test_what_has_no_packed_form(module):
     assert can_be_packed(
-        Chain(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+        Chain(
+            nn.Conv2d(1, 2, 3, padding=1),
+            nn.BatchNorm2d(2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+        )
     )
     assert not can_be_packed(Chain(nn.Conv2d(1, 2, 3), module, nn.Flatten()))
 
