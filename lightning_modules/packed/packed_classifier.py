@@ -9,15 +9,16 @@ step is of the size of a whole packed step.
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from core.randomness import generator
 from lightning_modules.packed.fused_optimizer import fused_kernel
 from lightning_modules.packed.mapped_epoch import train_mapped_epoch
-from lightning_modules.packed.pack_batches import PackBatch, epoch_batches, spans_of
+from lightning_modules.packed.member_groups import MemberGroup, group_spans, step_masks, train_group
+from lightning_modules.packed.pack_batches import CHUNK, PackBatch, epoch_batches, spans_of
 from lightning_modules.packed.pack_evaluation import (
     SpanEvaluation,
     read_from_device,
@@ -25,7 +26,6 @@ from lightning_modules.packed.pack_evaluation import (
 )
 from lightning_modules.packed.pack_member import Member
 from lightning_modules.packed.packed_form import packed_form
-from lightning_modules.packed.packed_network import PackedNetwork
 from lightning_modules.packed.stacked_linear import Span
 from lightning_modules.packed.vmapped_network import VmappedNetwork
 
@@ -77,21 +77,30 @@ class PackedClassifier:
         return self.epoch * len(next(iter(self.sources.values())).loader)
 
     def _set_rates(self) -> None:
-        """Members of equal options form one group, so that a step is few calls however many members
-        there are.
+        """Members go through their steps in groups, and those of equal options in a group make an
+        optimizer's step as one.
         """
-        groups: dict[tuple[float, float], list[list[Tensor]]] = {}
-        for m, columns in zip(self.active, self.slices, strict=True):
-            key = (self.members[m].rate, self.members[m].optimizer.param_groups[0]["weight_decay"])
-            for together, own in zip(
-                groups.setdefault(key, [[], [], [], []]), columns, strict=True
-            ):
-                together.extend(own)
         kernel = fused_kernel(self.members[0].optimizer)
-        self.steps = torch.tensor(float(self.steps_done()), device=self.device)
-        self.updates = [
+        self.steps = torch.tensor(0.0, device=self.device)
+        if isinstance(self.network, VmappedNetwork):
+            self.updates = self._updates(Span(0, len(self.active)), kernel)
+            return
+        tensors = self.network.tensors().values()
+        member_bytes = 4 * sum(tensor.nbytes for tensor in tensors) // len(self.active)
+        self.groups = [
+            MemberGroup(number, rows, self.network.part(rows), self._updates(rows, kernel))
+            for number, rows in group_spans(self.spans, member_bytes, self.network.convolutional)
+        ]
+
+    def _updates(self, rows: Span, kernel: Callable[..., None]) -> list[Callable[[], None]]:
+        equal: dict[tuple[float, float], list[list[Tensor]]] = {}
+        for member, columns in zip(self._members(rows), self.slices[slice(*rows)], strict=True):
+            key = (member.rate, member.optimizer.param_groups[0]["weight_decay"])
+            for together, own in zip(equal.setdefault(key, [[], [], [], []]), columns, strict=True):
+                together.extend(own)
+        return [
             partial(kernel, *columns, self.steps, lr=rate, weight_decay=decay)
-            for (rate, decay), columns in groups.items()
+            for (rate, decay), columns in equal.items()
         ]
 
     @property
@@ -125,36 +134,38 @@ class PackedClassifier:
                 self.network, batches, spans, seeds, self.steps, step, self.updates
             )
         total, items = torch.zeros(len(self.active), dtype=torch.float64), 0
-        for batch in batches:
-            loss, size = self._step(batch, spans, step), len(batch.inputs[0])
-            total += loss.double() * size
-            items += size
-            step += 1
+        while chunk := list(islice(batches, CHUNK)):
+            total += self._train_batches(chunk, step)
+            items += sum(len(batch.inputs[0]) for batch in chunk)
+            step += len(chunk)
         return total / items
 
-    def _step(self, batch: PackBatch, spans: Sequence[Span], step: int) -> Tensor:
-        inputs, targets = batch
-        leaders = [self._members(span)[0] for span in spans]
-        seeds = [
-            int(generator(leader.classifier.seed, "dropout", step, 0).integers(2**63))
-            for leader in leaders
+    def _train_batches(self, batches: Sequence[PackBatch], step: int) -> Tensor:
+        """Group after group through several batches; returns each member's loss, summed over
+        items.
+        """
+        assert not isinstance(self.network, VmappedNetwork)
+        precision = next(iter(self.network.tensors().values())).dtype
+        targets = torch.cat([batch.targets for batch in batches], 1).to(precision)
+        masks = [
+            step_masks(
+                self.network,
+                self._members(span)[0].classifier.seed,
+                step,
+                [len(batch.inputs[number]) for batch in batches],
+            )
+            for number, span in enumerate(self.spans)
         ]
-        # span by span, forward and backward, for the processor's cache
-        if self.network.convolutional:
-            parts = zip(spans, inputs, seeds, strict=True)
-            result = [
-                _differentiate(
-                    self.network.part(span), [seen], targets[slice(*span)], [_alone(span)], [seed]
+        losses = []
+        for group in self.groups:
+            self.steps.fill_(step)
+            inputs = [batch.inputs[group.span] for batch in batches]
+            losses.append(
+                train_group(
+                    group, inputs, masks[group.span], targets[slice(*group.rows)], self.steps
                 )
-                for span, seen, seed in parts
-            ]
-            losses = torch.cat(result)
-        else:
-            losses = _differentiate(self.network, inputs, targets, spans, seeds)
-        self.steps += 1
-        for update in self.updates:
-            update()
-        return losses
+            )
+        return torch.cat(losses)
 
     @torch.no_grad()
     def _evaluate(self) -> list[dict[str, float]]:
@@ -230,20 +241,6 @@ class PackedClassifier:
         self.moments = [moment[rows] for moment in self.moments]
         if self.active:
             self._attach()
-
-
-def _differentiate(
-    network: PackedNetwork | VmappedNetwork,
-    inputs: Sequence[Tensor],
-    targets: Tensor,
-    spans: Sequence[Span],
-    seeds: Sequence[int],
-) -> Tensor:
-    """Each member's loss; the gradients go to the network's buffers."""
-    losses = -(targets * network(inputs, spans, seeds).log_softmax(-1)).sum(-1).mean(-1)
-    # a member's loss depends on its own weights alone, so the gradients do not mix
-    losses.sum().backward()
-    return losses.detach()
 
 
 def _alone(span: Span) -> Span:

@@ -3,27 +3,22 @@ channels.
 """
 
 from collections.abc import Sequence
-from copy import copy
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from lightning_modules.packed.stacked_linear import Span, slice_of, with_buffer
+from lightning_modules.packed.stacked_linear import Span, StackedLayer
 
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
-class StackedBatchNorm:
-    """Weight and bias [M, C] with a gradient buffer for each, and the running statistics of each
-    member, [M, C], with the number of batches that they come from, [M].
+class StackedBatchNorm(StackedLayer):
+    """Weight and bias [M, C], and the running statistics of each member, [M, C], with the number of
+    batches that they come from, [M].
     """
 
     def __init__(self, layers: Sequence[nn.BatchNorm1d] | Sequence[nn.BatchNorm2d]):
-        self.weight, self.bias = (
-            with_buffer(torch.stack([getattr(layer, kind).detach() for layer in layers]))
-            for kind in ("weight", "bias")
-        )
+        super().__init__(layers)
         self.running_mean, self.running_var, self.num_batches_tracked = (
             torch.stack([getattr(layer, kind) for layer in layers]) for kind in STATISTICS
         )
@@ -31,68 +26,64 @@ class StackedBatchNorm:
 
     def keep(self, members: Tensor) -> None:
         """Go on with these members alone."""
-        self.weight, self.bias = (
-            with_buffer(tensor.detach()[members]) for tensor in (self.weight, self.bias)
-        )
+        super().keep(members)
         for kind in STATISTICS:
             setattr(self, kind, getattr(self, kind)[members])
 
     def part(self, span: Span) -> "StackedBatchNorm":
         """Some members alone, in the same memory."""
-        view = copy(self)
-        view.weight, view.bias = (slice_of(tensor, span) for tensor in (self.weight, self.bias))
+        view = super().part(span)
         for kind in STATISTICS:
             setattr(view, kind, getattr(self, kind)[slice(*span)])
         return view
 
-    def __call__(self, hidden: Tensor, training: bool) -> Tensor:
-        """[M, C, ..., B] normalised, by what each channel holds in training and by the running
-        statistics in evaluation; one value alone by these, too (see `networks/batch_norm.py`).
+    def forward(self, hidden: Tensor, training: bool) -> Tensor:
+        """[M, B, C] or [M, C, height, width, B] normalised, by what each channel holds in training
+        and by the running statistics in evaluation; one value alone by these, too (see
+        `networks/batch_norm.py`).
         """
-        by_batch = training and hidden[0, 0].numel() > 1
-        if by_batch:
+        self.seen = self._channels(hidden)
+        self.by_batch = training and self.seen.numel() > self.weight.numel()
+        if self.by_batch:
             self.num_batches_tracked += 1
-        return _Normalised.apply(hidden, self.weight, self.bias, self, by_batch)  # pyright: ignore
-
-
-class _Normalised(torch.autograd.Function):
-    """All members' channels as those of one layer, in one item."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        hidden: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        layer: StackedBatchNorm,
-        by_batch: bool,
-    ) -> Tensor:
-        flat = hidden.contiguous().view(1, weight.numel(), -1)
-        statistics = layer.running_mean.view(-1), layer.running_var.view(-1)
-        normalised, *saved = torch.native_batch_norm(
-            flat, weight.view(-1), bias.view(-1), *statistics, by_batch, layer.momentum, layer.eps
+        normalised, *self.saved = torch.native_batch_norm(
+            self.seen,
+            self.weight.view(-1),
+            self.bias.view(-1),
+            self.running_mean.view(-1),
+            self.running_var.view(-1),
+            self.by_batch,
+            self.momentum,
+            self.eps,
         )
-        ctx.layer, ctx.by_batch = layer, by_batch
-        ctx.save_for_backward(flat, *saved)
-        return normalised.view(hidden.shape)
+        return self._members(normalised, hidden)
 
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor):
-        layer: StackedBatchNorm = ctx.layer
-        flat, *saved = ctx.saved_tensors
-        assert layer.weight.grad is not None
-        assert layer.bias.grad is not None
+    def backward(self, gradient: Tensor, further: bool) -> Tensor:
+        """The same, backward."""
+        assert self.weight.grad is not None
+        assert self.bias.grad is not None
         of_hidden, of_weight, of_bias = torch.ops.aten.native_batch_norm_backward(
-            upstream[0].contiguous().view(flat.shape),
-            flat,
-            layer.weight.view(-1),
-            layer.running_mean.view(-1),
-            layer.running_var.view(-1),
-            *saved,
-            ctx.by_batch,
-            layer.eps,
+            self._channels(gradient),
+            self.seen,
+            self.weight.view(-1),
+            self.running_mean.view(-1),
+            self.running_var.view(-1),
+            *self.saved,
+            self.by_batch,
+            self.eps,
             [True] * 3,
         )
-        layer.weight.grad.view(-1).copy_(of_weight)
-        layer.bias.grad.view(-1).copy_(of_bias)
-        return of_hidden.view(upstream[0].shape), None, None, None, None
+        self.weight.grad.view(-1).copy_(of_weight)
+        self.bias.grad.view(-1).copy_(of_bias)
+        return self._members(of_hidden, gradient)
+
+    def _channels(self, hidden: Tensor) -> Tensor:
+        """All members' channels as those of one layer: [B, M * C], or [1, M * C, places * B]."""
+        if hidden.ndim == 3:
+            return hidden.transpose(0, 1).flatten(1)
+        return hidden.reshape(1, self.weight.numel(), -1)
+
+    def _members(self, channels: Tensor, like: Tensor) -> Tensor:
+        if like.ndim == 3:
+            return channels.unflatten(1, self.weight.shape).transpose(0, 1)
+        return channels.view(like.shape)

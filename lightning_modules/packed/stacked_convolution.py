@@ -9,41 +9,50 @@ benchmarks/packed.py.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lightning_modules.packed.stacked_linear import SharedInputs, Span, StackedLinear
+from lightning_modules.packed.stacked_linear import StackedLayer
 
 
-class StackedConvolution(StackedLinear):
-    """The convolutions at one depth of M networks: weight [M, out, in, kernel, kernel], bias [M,
-    out], and a gradient buffer for each.
+class StackedConvolution(StackedLayer):
+    """Weight [M, out, in, kernel, kernel] and bias [M, out]; images [M, in, H, W, B] to
+    [M, out, h, w, B].
     """
 
     def __init__(self, layers: Sequence[nn.Conv2d]):
         super().__init__(layers)
         self.padding, self.kernel = int(layers[0].padding[0]), layers[0].kernel_size[0]
 
-    def first(self, spans: Sequence[Span], inputs: Sequence[Tensor]) -> Tensor:
-        """Images [B, channels, height, width] of each span; members of a span share what is
-        unfolded.
+    def forward(self, hidden: Tensor, training: bool) -> Tensor:
+        """Each member's own images, or [in, H, W, B] that all share: what is unfolded of these is
+        one large matmul for all members.
         """
-        images = [self._padded(seen.permute(1, 2, 3, 0)) for seen in inputs]
-        outputs = SharedInputs.apply(
-            self.weight,
-            self.bias,
-            self,
-            spans,
-            [unfolded(image, self.kernel).t() for image in images],
-        )
-        return outputs.unflatten(2, self._size(images[0]))  # pyright: ignore
+        self.seen = self._padded(hidden)
+        size = self._size(self.seen)
+        if self.seen.ndim == 4:
+            self.columns = unfolded(self.seen, self.kernel)
+            outputs = torch.addmm(
+                self.bias.view(-1, 1), self.weight.flatten(0, 1).flatten(1), self.columns
+            )
+            return outputs.view(*self.bias.shape, *size)
+        return self._own(self.seen, size)
 
-    def later(self, hidden: Tensor) -> Tensor:
-        """Images of each member's own, [M, channels, height, width, B]."""
-        return _OwnImages.apply(self._padded(hidden), self.weight, self.bias, self)  # pyright: ignore
+    def backward(self, gradient: Tensor, further: bool) -> Tensor:
+        """From the gradient of the outputs to that of the images, where one layer more wants it."""
+        assert self.weight.grad is not None
+        assert self.bias.grad is not None
+        flat = gradient.contiguous().flatten(2)
+        torch.sum(flat, 2, out=self.bias.grad)
+        if self.seen.ndim == 4:
+            wide = self.weight.grad.flatten(0, 1).flatten(1)
+            torch.mm(flat.flatten(0, 1), self.columns.t(), out=wide)
+            return gradient
+        of_images = self._of_own(flat)
+        margin = self.padding
+        return F.pad(of_images, (0, 0, *[-margin] * 4)) if margin else of_images
 
     def _padded(self, images: Tensor) -> Tensor:
         return (F.pad(images, (0, 0, *[self.padding] * 4)) if self.padding else images).contiguous()
@@ -53,43 +62,32 @@ class StackedConvolution(StackedLinear):
         height, width, items = image.shape[-3:]
         return height - self.kernel + 1, width - self.kernel + 1, items
 
-
-class _OwnImages(torch.autograd.Function):
-    """Images [M, in, H, W, B], each member's own, to [M, out, h, w, B]: one matmul for each row of
-    the window, over all places at once.
-
-    Members take turns with one buffer, so that what is unfolded stays in the processor's cache.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, images: Tensor, weight: Tensor, bias: Tensor, layer: StackedConvolution
-    ) -> Tensor:
-        ctx.layer = layer
-        ctx.save_for_backward(images)
-        outputs = images.new_empty(*bias.shape, *layer._size(images))
+    def _own(self, images: Tensor, size: tuple[int, int, int]) -> Tensor:
+        """One matmul for each row of the window, over all places at once. Members take turns with
+        one buffer, so that what is unfolded stays in the processor's cache.
+        """
+        outputs = images.new_empty(*self.bias.shape, *size)
         # [M, row of the window, out, in * column of the window]
-        filters = weight.permute(0, 3, 1, 2, 4).flatten(3).contiguous()
-        strips = Strips(images, layer.kernel)
-        for own, image, rows, offset in zip(outputs.flatten(2), images, filters, bias, strict=True):
+        filters = self.weight.permute(0, 3, 1, 2, 4).flatten(3).contiguous()
+        strips = Strips(images, self.kernel)
+        for own, image, rows, offset in zip(
+            outputs.flatten(2), images, filters, self.bias, strict=True
+        ):
             own.copy_(offset[:, None].expand_as(own))
             for row, seen in zip(rows, strips.of(image), strict=True):
                 own.addmm_(row, seen)
         return outputs
 
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor):
-        gradient = upstream[0].contiguous().flatten(2)
-        (images,) = ctx.saved_tensors
-        layer: StackedConvolution = ctx.layer
-        assert layer.weight.grad is not None
-        assert layer.bias.grad is not None
+    def _of_own(self, gradient: Tensor) -> Tensor:
+        """The same, backward, from [M, out, places * B]."""
+        assert self.weight.grad is not None
+        images = self.seen
         # [M, row of the window, in * column of the window, out]
-        filters = layer.weight.permute(0, 3, 2, 4, 1).flatten(2, 3).contiguous()
+        filters = self.weight.permute(0, 3, 2, 4, 1).flatten(2, 3).contiguous()
         of_filters, of_images, strips = (
             torch.empty_like(filters),
             torch.zeros_like(images),
-            Strips(images, layer.kernel),
+            Strips(images, self.kernel),
         )
         for own, image, rows, of_rows, into in zip(
             gradient, images, filters, of_filters, of_images, strict=True
@@ -99,9 +97,8 @@ class _OwnImages(torch.autograd.Function):
             for seen, row in zip(strips.of_zeros(), rows, strict=True):
                 seen.addmm_(row, own)
             strips.add_to(into)
-        layer.weight.grad.copy_(of_filters.unflatten(2, (-1, layer.kernel)).permute(0, 4, 2, 1, 3))
-        torch.sum(gradient, 2, out=layer.bias.grad)
-        return of_images, None, None, None
+        self.weight.grad.copy_(of_filters.unflatten(2, (-1, self.kernel)).permute(0, 4, 2, 1, 3))
+        return of_images
 
 
 class Strips:
@@ -153,44 +150,40 @@ def unfolded(image: Tensor, kernel: int) -> Tensor:
     return windows.permute(0, 4, 5, 1, 2, 3).reshape(len(image) * kernel * kernel, -1)
 
 
-def pooled(images: Tensor, ceil_mode: bool) -> Tensor:
+class MaxPool:
     """The largest of each 2 x 2 values of images [..., height, width, B], as `nn.MaxPool2d(2)` has
-    it.
-
-    >>> pooled(torch.tensor([[1.0, 5.0, 2.0], [3.0, 4.0, 8.0]])[..., None], ceil_mode=True)[..., 0]
-    tensor([[5., 8.]])
-    """
-    rows, columns = images.shape[-3] % 2, images.shape[-2] % 2
-    if rows or columns:
-        images = (
-            F.pad(images, (0, 0, 0, columns, 0, rows), value=-torch.inf)
-            if ceil_mode
-            else images[..., : -rows or None, : -columns or None, :]
-        )
-    return _Pooled.apply(images.contiguous())  # pyright: ignore
-
-
-class _Pooled(torch.autograd.Function):
-    """First the larger of two rows, then the larger of two columns.
+    it: first the larger of two rows, then the larger of two columns.
 
     Of equal values one alone is given the gradient; of two on the rising diagonal that is the lower
     one, where torch takes the upper.
+
+    >>> images = torch.tensor([[1.0, 5.0, 2.0], [3.0, 4.0, 8.0]])[..., None]
+    >>> MaxPool(ceil_mode=True).forward(images, training=False)[..., 0]
+    tensor([[5., 8.]])
     """
 
-    @staticmethod
-    def forward(ctx: Any, images: Tensor) -> Tensor:
-        upper, lower = images.unflatten(-3, (-1, 2)).unbind(-3)
+    def __init__(self, ceil_mode: bool):
+        self.ceil_mode = ceil_mode
+
+    def forward(self, hidden: Tensor, training: bool) -> Tensor:
+        """An odd last row or column is compared with nothing, or left out."""
+        rows, columns = hidden.shape[-3] % 2, hidden.shape[-2] % 2
+        sign = 1 if self.ceil_mode else -1
+        self.margin = (0, 0, 0, sign * columns, 0, sign * rows)
+        if rows or columns:
+            hidden = F.pad(hidden, self.margin, value=-torch.inf)
+        upper, lower = hidden.contiguous().unflatten(-3, (-1, 2)).unbind(-3)
         taller = torch.maximum(upper, lower)
         left, right = taller.unflatten(-2, (-1, 2)).unbind(-2)
-        ctx.save_for_backward(_at_least(upper, lower), _at_least(left, right))
+        if training:
+            self.from_upper, self.from_left = _at_least(upper, lower), _at_least(left, right)
         return torch.maximum(left, right)
 
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor):
-        from_upper, from_left = ctx.saved_tensors
-        return _shared_out(
-            _shared_out(upstream[0], from_left, -2).flatten(-3, -2), from_upper, -3
-        ).flatten(-4, -3)
+    def backward(self, gradient: Tensor, further: bool) -> Tensor:
+        """To the largest of each four."""
+        of_taller = _shared_out(gradient, self.from_left, -2).flatten(-3, -2)
+        of_images = _shared_out(of_taller, self.from_upper, -3).flatten(-4, -3)
+        return F.pad(of_images, tuple(-m for m in self.margin)) if any(self.margin) else of_images
 
 
 def _at_least(one: Tensor, other: Tensor) -> Tensor:

@@ -6,8 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lightning_modules.networks import LeNet, Network
-from lightning_modules.packed.packed_network import PackedNetwork, can_be_packed
-from lightning_modules.packed.stacked_convolution import StackedConvolution, Strips, pooled
+from lightning_modules.packed.packed_network import PackedNetwork
+from lightning_modules.packed.stacked_chain import can_be_packed
+from lightning_modules.packed.stacked_convolution import MaxPool, StackedConvolution, Strips
 from lightning_modules.packed.stacked_linear import Span
 
 
@@ -45,11 +46,11 @@ def test_own_images_are_convolved_and_differentiated_as_by_torch(
     expected = torch.stack([layer(image) for layer, image in zip(own, images, strict=True)])
     upstream = drawn(*expected.shape, seed=1)
     expected.backward(upstream)
-    mine = batch_last(images.detach()).requires_grad_()
-    result = stacked.later(mine)
+    with torch.no_grad():
+        result = stacked.forward(batch_last(images.detach()), training=True)
+        gradient = stacked.backward(batch_last(upstream), further=True)
     torch.testing.assert_close(result, batch_last(expected))
-    result.backward(batch_last(upstream))
-    torch.testing.assert_close(mine.grad, batch_last(images.grad))
+    torch.testing.assert_close(gradient, batch_last(images.grad))
     for name in ("weight", "bias"):
         torch.testing.assert_close(
             getattr(stacked, name).grad, torch.stack([getattr(layer, name).grad for layer in own])
@@ -60,18 +61,16 @@ def test_own_images_are_convolved_and_differentiated_as_by_torch(
     ("members", "channels", "out", "kernel", "padding", "height", "width"), SIZES
 )
 def test_members_of_a_span_share_images(members, channels, out, kernel, padding, height, width):
-    own = layers(members + 1, channels, out, kernel, padding)
+    own = layers(members, channels, out, kernel, padding)
     stacked = StackedConvolution(own)
-    seen = [drawn(5, channels, height, width, seed=seed) for seed in (2, 3)]
-    spans = [Span(0, members), Span(members, members + 1)]
-    expected = torch.stack(
-        [layer(seen[0] if m < members else seen[1]) for m, layer in enumerate(own)]
-    )
+    seen = drawn(5, channels, height, width, seed=2)
+    expected = torch.stack([layer(seen) for layer in own])
     upstream = drawn(*expected.shape, seed=1)
     expected.backward(upstream)
-    result = stacked.first(spans, seen)
+    with torch.no_grad():
+        result = stacked.forward(seen.permute(1, 2, 3, 0), training=True)
+        stacked.backward(batch_last(upstream), further=False)
     torch.testing.assert_close(result, batch_last(expected))
-    result.backward(batch_last(upstream))
     for name in ("weight", "bias"):
         torch.testing.assert_close(
             getattr(stacked, name).grad, torch.stack([getattr(layer, name).grad for layer in own])
@@ -85,26 +84,24 @@ def test_pooling_is_that_of_torch(height, width, ceil_mode):
     expected = F.max_pool2d(images.flatten(0, 1), 2, ceil_mode=ceil_mode).unflatten(0, (2, 3))
     upstream = drawn(*expected.shape, seed=1)
     expected.backward(upstream)
-    mine = batch_last(images.detach()).requires_grad_()
-    result = pooled(mine, ceil_mode)
+    pool = MaxPool(ceil_mode)
+    result = pool.forward(batch_last(images.detach()), training=True)
     torch.testing.assert_close(result, batch_last(expected), rtol=0, atol=0)
-    result.backward(batch_last(upstream))
-    torch.testing.assert_close(mine.grad, batch_last(images.grad), rtol=0, atol=0)
+    gradient = pool.backward(batch_last(upstream), further=True)
+    torch.testing.assert_close(gradient, batch_last(images.grad), rtol=0, atol=0)
+
+
+def pooled_gradient(rows: list[list[float]]) -> list[list[float]]:
+    pool = MaxPool(ceil_mode=False)
+    result = pool.forward(torch.tensor(rows)[..., None], training=True)
+    return pool.backward(torch.ones_like(result), further=True)[..., 0].tolist()
 
 
 def test_of_equal_values_one_alone_is_given_the_gradient():
-    images = torch.tensor([[1.0, 1.0, 2.0, 0.0], [1.0, 1.0, 0.0, 2.0]])[..., None].requires_grad_()
-    pooled(images, ceil_mode=False).sum().backward()
-    assert images.grad is not None
-    assert images.grad[..., 0].tolist() == [[1, 0, 1, 0], [0, 0, 0, 0]]
-    diagonal = torch.tensor([[0.0, 2.0], [2.0, 0.0]])[..., None].requires_grad_()
-    pooled(diagonal, ceil_mode=False).sum().backward()
-    assert diagonal.grad is not None
+    rows = [[1.0, 1.0, 2.0, 0.0], [1.0, 1.0, 0.0, 2.0]]
+    assert pooled_gradient(rows) == [[1, 0, 1, 0], [0, 0, 0, 0]]
     # torch takes the other: of different patches that are alike to the last bit
-    assert diagonal.grad[..., 0].tolist() == [
-        [0, 0],
-        [1, 0],
-    ]
+    assert pooled_gradient([[0.0, 2.0], [2.0, 0.0]]) == [[0, 0], [1, 0]]
 
 
 def test_adding_strips_is_the_transpose_of_taking_them():
@@ -129,7 +126,8 @@ def test_a_packed_lenet_is_its_members(shape):
     )
     torch.testing.assert_close(packed(seen, spans), expected)
     part = packed.part(Span(1, 3))
-    part([seen[0]], [Span(0, 2)]).square().sum().backward()
+    with torch.no_grad():
+        part.backward(2 * part.forward(seen[0], masks=[]))
     for member in members[1:]:
         member.zero_grad()
         member(seen[0]).square().sum().backward()
