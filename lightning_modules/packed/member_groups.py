@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from core.randomness import generator
 from lightning_modules.packed.packed_network import PackedNetwork
 from lightning_modules.packed.stacked_linear import Span
 
@@ -41,6 +42,21 @@ def group_spans(spans: Sequence[Span], member_bytes: int, whole: bool) -> list[t
         edges = [start + (stop - start) * part // parts for part in range(parts + 1)]
         groups += [(number, Span(*edge)) for edge in itertools.pairwise(edges)]
     return groups
+
+
+def step_masks(
+    network: PackedNetwork, seed: int, step: int, sizes: Sequence[int]
+) -> list[list[Tensor]]:
+    """What members of one seed drop in each of several steps from `step` on, with batches of these
+    sizes: they draw the same, and what each would draw alone.
+    """
+    if not network.dropouts:
+        return [[] for _ in sizes]
+    draws = (generator(seed, "dropout", step + n, 0) for n in range(len(sizes)))
+    return [
+        network.drawn_masks(size, int(draw.integers(2**63)))
+        for size, draw in zip(sizes, draws, strict=True)
+    ]
 
 
 @torch.no_grad()
