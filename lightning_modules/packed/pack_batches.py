@@ -79,9 +79,7 @@ class _EpochOrder:
         batches = list(source.loader.sampler)
         self.sizes = [len(index) for index in batches]
         items = torch.cat(batches)
-        self.rows = source.training_row[items].to(device)
-        # what is not held on the device is looked up on the host
-        self._items = items.to(device) if source.on_device else items
+        self._items, self.rows = items, source.training_row[items].to(device)
         self._prepare, self._epoch, self._device = source.loader.prepare, epoch, device
 
     def inputs(self, items: slice) -> Tensor:

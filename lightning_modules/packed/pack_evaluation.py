@@ -39,8 +39,7 @@ class Source:
 
     loader: Any
     splits: dict[str, SplitItems]  # those of equal items are one object
-    training_row: Tensor  # of each item, among the training votes
-    on_device: bool  # whether all training inputs are held there, or read from files as needed
+    training_row: Tensor  # of each item, among the training votes; where the inputs are held
 
     @classmethod
     def of(cls, data: Any, splits: Sequence[str], device: torch.device) -> "Source":
@@ -61,11 +60,12 @@ class Source:
                     items,
                 )
             )
-        training = data.train_dataloader()
-        on_device = isinstance(data.corpus.inputs, Tensor)
-        if on_device and device.type != "cpu":
+        training, rows = data.train_dataloader(), data.training_row
+        # on the device with the epoch's order, but for inputs that are read from files as needed
+        if isinstance(data.corpus.inputs, Tensor) and device.type != "cpu":
             training = data.corpus.loader(training.sampler, data.seed, augment=True, device=device)
-        return cls(training, kept, data.training_row, on_device)
+            rows = rows.to(device)
+        return cls(training, kept, rows)
 
 
 def shared_sources(members: Sequence[Member], device: torch.device) -> dict[int, Source]:

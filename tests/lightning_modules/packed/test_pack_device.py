@@ -107,8 +107,8 @@ def test_what_is_moved_to_the_device_is_moved_once_an_epoch(monkeypatch: pytest.
         with OneDevice() as device:
             pack._train_epoch()
         moved.add(device.moved)
-    # the targets of three spans, order and rows of two datamodules, and the shares of mixup
-    assert moved == {3 + 2 * 2 + 1}
+    # the targets of three spans, the order of two datamodules, and the shares of mixup
+    assert moved == {3 + 2 + 1}
 
 
 def test_scores_are_computed_on_the_device_and_read_by_one_function(
