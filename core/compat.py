@@ -213,6 +213,19 @@ def read_whole_numbers_first(parser: Any) -> None:
             action._typehint = Union[int, float, None]  # noqa: UP007
 
 
+def known_options(parser: Any) -> list[str]:
+    """The options of a parser and of its commands, as they are typed; argparse lists them nowhere
+    else.
+    """
+    names = list(parser._option_string_actions)
+    for action in parser._actions:
+        if isinstance(action.choices, dict):
+            names += [
+                name for command in action.choices.values() for name in known_options(command)
+            ]
+    return names
+
+
 def run_exit_functions() -> None:
     """Wait for threads and call what was registered by `atexit`, as Python does at its end.
 

@@ -4,6 +4,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING, NoReturn
 
+from core.compat import known_options
 from core.errors import OptionError, hint
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class CommandParser(argparse.ArgumentParser):
         """Raise the sentence, where argparse would print its usage and leave."""
         unknown = re.match(r"unrecognized arguments: (--?[\w-]+)", message)
         if unknown:
-            near = hint(unknown[1], self._option_string_actions)
+            near = hint(unknown[1], known_options(self))
             message = f"{unknown[1]} is not an option of {self.prog}{near}"
         else:
             message = f"{self.prog}: {message}; {self.prog} --help says more"

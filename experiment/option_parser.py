@@ -1,7 +1,6 @@
 """The parser of a run's options: a mistake is one sentence, and a file must be plain YAML."""
 
 import sys
-from argparse import ArgumentParser
 from pathlib import Path
 
 from lightning.pytorch.callbacks import Callback
@@ -9,6 +8,7 @@ from lightning.pytorch.cli import LightningArgumentParser
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from core.compat import known_options
 from core.errors import OptionError, parse_error
 from datamodules import Delivery, VoteDataModule
 from datamodules.embedders import Embedder
@@ -39,7 +39,11 @@ class Parser(LightningArgumentParser):
 
     def error(self, message, ex=None):
         """Raise the sentence, where argparse would print it and leave."""
-        raise OptionError(parse_error(message, CHOICES, _options(self))) from ex
+        raise OptionError(
+            parse_error(
+                message, CHOICES, [option.removeprefix("--") for option in known_options(self)]
+            )
+        ) from ex
 
     def parse_args(self, args=None, *more, **kwargs):
         """Parse what was typed, once its values are known to be plain YAML."""
@@ -54,12 +58,3 @@ class Parser(LightningArgumentParser):
             return super().parse_path(path, *args, **kwargs)
         except OptionError as error:
             raise OptionError(f"{path}: {error}") from error
-
-
-def _options(parser: ArgumentParser) -> list[str]:
-    """The options of a parser and of its commands."""
-    names = [name.removeprefix("--") for name in parser._option_string_actions]
-    for action in parser._actions:
-        if isinstance(action.choices, dict):
-            names += [name for command in action.choices.values() for name in _options(command)]
-    return names

@@ -35,6 +35,7 @@ from experiment.training_end import (
     how_it_ended,
     interrupted,
     is_best,
+    preview_folder,
     refuse_clocks,
     several_processes,
     why_preview,
@@ -159,7 +160,7 @@ class PluralityCLI(LightningCLI):
         """A Trainer with the run's own folder, logger, callbacks and way to write checkpoints."""
         if self.subcommand != "fit" or self.preview:
             self.save_config_callback = None
-        out = self._preview_folder() if self.preview else None
+        out = preview_folder(self.run_dir) if self.preview else None
         tries_fit = bool(self.preview) and self.subcommand == "fit"
         config = self.config[str(self.subcommand)]
         self.trainer_defaults["callbacks"] = run_callbacks(
@@ -174,11 +175,6 @@ class PluralityCLI(LightningCLI):
         watch_processes(trainer)
         keep_own_signals(trainer)
         return trainer
-
-    def _preview_folder(self) -> Path:
-        if is_writable(self.run_dir):
-            return self.run_dir / "preview"
-        return Path("preview") / self.run_dir.name
 
     def fit(self, model: AnnotatorClassifier, **kwargs) -> None:
         """Train, unless this very run is already trained: nothing is done twice.
@@ -198,8 +194,7 @@ class PluralityCLI(LightningCLI):
             self._print(f"this run is {done}: {self.run_dir}; delete that folder to train it again")
             return
         if self.trainer.strategy.root_device.type == "cpu":
-            data = self.datamodule
-            use_threads_for(model.network, data.input_shape, data.batch_size)
+            use_threads_for(model.network, self.datamodule.input_shape, self.datamodule.batch_size)
         try:
             self.trainer.fit(model, **kwargs)
         except (Interrupted, SIGTERMException) as stop:

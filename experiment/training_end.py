@@ -14,6 +14,7 @@ from lightning.pytorch.callbacks import Timer
 from callbacks.history import History
 from callbacks.records.training_record import TrainingRecord, divergence
 from core.errors import InputError
+from core.folder_lock import is_writable
 from core.interruption import CODES, Interrupted
 from experiment.build import class_of
 from experiment.checkpoints import before, read_checkpoint
@@ -126,3 +127,10 @@ def several_processes() -> bool:
     waited for somebody else.
     """
     return any(int(os.environ.get(name) or 1) > 1 for name in ("WORLD_SIZE", "SLURM_NTASKS"))
+
+
+def preview_folder(run_dir: Path) -> Path:
+    """Where what is only looked at is written: in the run's folder, or where that cannot be written
+    to, in one of the working folder.
+    """
+    return run_dir / "preview" if is_writable(run_dir) else Path("preview") / run_dir.name

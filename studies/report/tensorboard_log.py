@@ -29,19 +29,19 @@ NAME = "events.out.tfevents"  # how TensorBoard knows an event file
 
 def log_report(report: "Report", folder: Path) -> dict[str, Path]:
     """Write the log's files to a new folder, and return them by their names in the log."""
-    records, now = list(report.collection.finished.values()), time.time()
+    records, now = list(report.collection.finished.values()), time.time_ns()
     with naming(folder.parent):
         with SummaryWriter(str(folder)) as writer:
             for drawn in report.figures:
                 if drawn.figure:
                     writer.add_figure(f"report/{drawn.spec.name}", drawn.figure, close=False)
+            if records and writer.file_writer:
+                writer.file_writer.add_summary(_columns(records))
         files = {path.name: path for path in folder.iterdir()}
-        if records:
-            files[f"{NAME}.{now:.0f}.columns"] = folder / "columns"
-            _write_event(folder / "columns", _columns(records), now)
         for number, record in enumerate(records):
-            files[f"{record.run}/{NAME}.{now:.0f}.run"] = folder / f"{number}"
-            _write_event(folder / f"{number}", _entry(record), now)
+            # a name of its own each time: TensorBoard goes on reading a file that it has open
+            files[f"{record.run}/{NAME}.{now}.run"] = folder / f"{number}"
+            _write_event(folder / f"{number}", _entry(record), now / 1e9)
     return files
 
 

@@ -3,6 +3,7 @@
 Each failure says what would break in Plurality.
 """
 
+import argparse
 import inspect
 import os
 import re
@@ -147,6 +148,15 @@ def test_a_whole_number_stays_one_whatever_order_typing_has_seen_first():
     compat.read_whole_numbers_first(parser)
     assert type(parser.parse_args(["--batches", "1"]).batches) is int
     assert parser.parse_args(["--batches", "0.5"]).batches == 0.5
+
+
+def test_options_of_a_parser_and_of_its_commands_are_known():
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--runs")
+    parser.add_subparsers().add_parser("fit", add_help=False).add_argument("--config")
+    assert compat.known_options(parser) == ["--runs", "--config"], (
+        "argparse keeps its options elsewhere: a mistyped one would be told without the nearest"
+    )
 
 
 def test_layers_with_statistics_are_batch_norms():
