@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 # Floating-point operations of a training step below which one thread is used. Two threads took 1.0
-# to 2.7 times as long there on two cores that others used as well, and were not faster alone.
+# to 2.7 times as long there on two cores that others used as well.
 SMALL = 1e9
 TOLD_BY = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
