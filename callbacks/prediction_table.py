@@ -13,34 +13,39 @@ import pyarrow.parquet as pq
 import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
+from torchmetrics import Metric
 
 from callbacks.results import output_folder
 from core.atomic_io import open_atomically
 from core.errors import InputError, name_rows
 from datamodules.io.tables import MOST_ROWS, refuse_too_many_rows
-from metrics import AllItems, per_item
+from metrics import per_item
 
 WHO = ("model", "annotators")
-GROUP = 1 << 15  # rows that are written at once
+GROUP = 1 << 19  # numbers of each kind that are written at once
 ROUNDING = 1e-4  # of sums over up to thousands of classes, in single precision
 
 
-class _IndexedItems(AllItems):
+class _Predictions(Metric):
+    """Every item's prediction and number, over all ranks, as they come."""
+
+    full_state_update = False
+    probs: list[Tensor]
     index: list[Tensor]
 
     def __init__(self):
         super().__init__()
+        self.add_state("probs", [], dist_reduce_fx="cat")
         self.add_state("index", [], dist_reduce_fx="cat")
 
-    def update(  # pyright: ignore[reportIncompatibleMethodOverride]  # takes the index as well
-        self, probs: Tensor, target_probs: Tensor, index: Tensor
-    ) -> None:
-        super().update(probs, target_probs)
+    def update(self, probs: Tensor, index: Tensor) -> None:
+        """Keep a batch."""
+        self.probs.append(probs.detach())
         self.index.append(index)
 
     def compute(self) -> Any:
         """All batches as they came, not joined to one more copy; of several ranks, one part."""
-        states = (self.probs, self.target_probs, self.index)
+        states = (self.probs, self.index)
         return tuple([state] if isinstance(state, Tensor) else state for state in states)
 
 
@@ -52,11 +57,11 @@ class PredictionTable(Callback):
     changes_training = False
 
     def __init__(self):
-        self._items = _IndexedItems()
+        self._items = _Predictions()
 
     def on_predict_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Begin with no items."""
-        self._items = _IndexedItems().to(pl_module.device)
+        self._items = _Predictions().to(pl_module.device)
 
     def on_predict_batch_end(
         self,
@@ -68,41 +73,48 @@ class PredictionTable(Callback):
         dataloader_idx=0,
     ) -> None:
         """Keep what was predicted."""
-        self._items.update(outputs.probs, outputs.target_probs, outputs.index)
+        self._items.update(outputs.probs, outputs.index)
 
     def on_predict_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write the items of all ranks."""
-        probs, target_probs, index = self._items.compute()
+        probs, index = self._items.compute()
         if not trainer.is_global_zero:
             return
         data, folder = trainer.datamodule, output_folder(trainer)  # pyright: ignore[reportAttributeAccessIssue]
-        items = len(data.annotator_probs)
-        path = write_predictions(folder, probs, target_probs, index, data.corpus.splits)
-        print(f"{sum(map(len, index))} of {items} items written to {path}")
+        annotator_probs = data.annotator_probs
+        path = write_predictions(folder, probs, annotator_probs, index, data.corpus.splits)
+        print(f"{sum(map(len, index))} of {len(annotator_probs)} items written to {path}")
 
 
 def write_predictions(
     folder: Path,
     probs: Tensor | Sequence[Tensor],
-    target_probs: Tensor | Sequence[Tensor],
+    annotator_probs: Tensor,
     index: Tensor | Sequence[Tensor],
     splits: dict[str, np.ndarray],
 ) -> Path:
     """`predictions.parquet` in a run's folder, in the order of the items.
 
-    Predictions may be given batch by batch. They are written in groups of rows, so that only a
-    group at a time is held as a table.
+    They are written in groups of rows, so that only a group at a time is held as a table.
+
+    Args:
+        folder: Of the run.
+        probs: Predictions [n, K], or those of each batch.
+        annotator_probs: Of all items of the dataset, by their numbers.
+        index: The numbers of the items that were predicted, or those of each batch.
+        splits: The numbers of each split's items.
     """
-    model, people, numbers = (
+    model, numbers = (
         [parts.cpu()] if isinstance(parts, Tensor) else [part.cpu() for part in parts]
-        for parts in (probs, target_probs, index)
+        for parts in (probs, index)
     )
     items, path = torch.cat(numbers), folder / "predictions.parquet"
     order = items.argsort()
     with open_atomically(path) as stream, ExitStack() as closing:
         writer = None
-        for rows in order.split(GROUP):
-            table = prediction_table(_rows(model, rows), _rows(people, rows), items[rows], splits)
+        for rows in order.split(max(1, GROUP // model[0].shape[1])):
+            people = annotator_probs[items[rows].to(annotator_probs.device)].cpu()
+            table = prediction_table(_rows(model, rows), people, items[rows], splits)
             if writer is None:
                 writer = closing.enter_context(pq.ParquetWriter(stream, table.schema))
             writer.write_table(table)

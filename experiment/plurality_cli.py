@@ -153,8 +153,9 @@ class PluralityCLI(LightningCLI):
         kwargs = super()._prepare_subcommand_kwargs(subcommand)
         # a checkpoint is data: nothing in it is ever executed
         kwargs |= {"ckpt_path": self.ckpt_path, "weights_only": True}
-        # `Results` prints the table
-        return {**kwargs, "verbose": False} if subcommand == "test" else kwargs
+        # `Results` prints the table, and `PredictionTable` keeps what was predicted
+        spared = {"test": {"verbose": False}, "predict": {"return_predictions": False}}
+        return {**kwargs, **spared.get(subcommand, {})}
 
     def instantiate_trainer(self, **kwargs) -> Trainer:
         """A Trainer with the run's own folder, logger, callbacks and way to write checkpoints."""

@@ -71,11 +71,10 @@ def write_member(
     ):
         metrics.update(*batch)  # in the batches of a solo run, for the same sums to the last bit
     if predict:
-        write_predictions(
-            folder,
-            *predictions(member.classifier, data, np.arange(len(data.corpus.votes))),
-            data.corpus.splits,
+        probs_of_all, _, index = predictions(
+            member.classifier, data, np.arange(len(data.corpus.votes))
         )
+        write_predictions(folder, probs_of_all, data.annotator_probs, index, data.corpus.splits)
     numbers, notes, pictures = (
         {"val_loss": val_loss, **{name: float(value) for name, value in metrics.compute().items()}},
         [],

@@ -27,11 +27,11 @@ def some_predictions() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def test_groups_and_batches_change_nothing(
     group: int, batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(module, "GROUP", group)
-    whole = some_predictions()
-    path = write_predictions(tmp_path, *(part.split(batch) for part in whole), SPLITS)
-    order = whole[2].argsort()
-    expected = prediction_table(*(part[order] for part in whole), SPLITS)
+    monkeypatch.setattr(module, "GROUP", group * CLASSES)
+    probs, people, index = some_predictions()
+    path = write_predictions(tmp_path, probs.split(batch), people, index.split(batch), SPLITS)
+    order = index.argsort()
+    expected = prediction_table(probs[order], people, index[order], SPLITS)
     read = pq.read_table(path)
     assert read.schema.equals(expected.schema)
     assert read.equals(expected)
@@ -44,9 +44,7 @@ def test_a_small_file_is_byte_for_byte_that_of_earlier_versions(tmp_path: Path):
     probs, people, index = some_predictions()
     path = write_predictions(tmp_path, probs, people, index, SPLITS)
     order = index.argsort()
-    pq.write_table(
-        prediction_table(probs[order], people[order], index[order], SPLITS), tmp_path / "whole"
-    )
+    pq.write_table(prediction_table(probs[order], people, index[order], SPLITS), tmp_path / "whole")
     assert path.read_bytes() == (tmp_path / "whole").read_bytes()
 
 
@@ -61,7 +59,7 @@ def test_what_was_there_stays_where_writing_fails(tmp_path: Path, monkeypatch: p
             raise RuntimeError("no more")
         return made[-1]
 
-    monkeypatch.setattr(module, "GROUP", 100)
+    monkeypatch.setattr(module, "GROUP", 100 * CLASSES)
     monkeypatch.setattr(module, "prediction_table", fails_later)
     with pytest.raises(RuntimeError, match="no more"):
         write_predictions(tmp_path, *predictions, SPLITS)
