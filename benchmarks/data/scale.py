@@ -13,18 +13,18 @@ Targets: a block in the time and memory of the block, wherever it lies; predicti
 """
 
 import ctypes
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from benchmarks.measure import linux_counts_memory, verdict
+from benchmarks.measure import SPAWN, linux_counts_memory
+from benchmarks.row import Row, main
 from core.randomness import generator
 from datamodules.order import BatchOrder
 from datamodules.votes.delivery import (
@@ -81,17 +81,16 @@ def own_bytes(field: str = "RssAnon") -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
-def main() -> None:
+def rows() -> Iterator[Row]:
     """Do each part in a process of its own."""
     if not linux_counts_memory():
         return
-    items = int(sys.argv[1]) if len(sys.argv) > 1 else ITEMS
     with tempfile.TemporaryDirectory(prefix="scale-") as name:
         path = Path(name) / "counts.npy"
-        write_counts(path, items)
-        for part in ("blocks", "all", "predictions"):
-            command = [sys.executable, "-m", "benchmarks.data.scale", part, str(path)]
-            subprocess.run(command, check=True)
+        write_counts(path, ITEMS)
+        for part in (blocks, all_items, predictions):
+            with ProcessPoolExecutor(1, SPAWN) as own_process:
+                yield from own_process.submit(part, path).result()
 
 
 def write_counts(path: Path, items: int) -> None:
@@ -107,28 +106,42 @@ def write_counts(path: Path, items: int) -> None:
             stream.write(patterns[rows].data)
 
 
-def blocks(path: Path) -> None:
+def blocks(path: Path) -> list[Row]:
     """Blocks at the beginning, in the middle and at the end of the table."""
+    torch.set_num_threads(1)
     table = Watch(lambda: VoteTable(np.load(path, mmap_mode="r")))
     votes: VoteTable = table.result  # pyright: ignore[reportAssignmentType]
     show("the table, opened and checked", table, len(votes))
     if len(votes) > BLOCK:
         show("votes counted, once", Watch(lambda: votes.votes_before(len(votes) - 1)), len(votes))
+    result = []
     for name in BY_BLOCKS:
-        for start in (0, len(votes) // 2, len(votes) - BLOCK):
-            block(name, votes, start)
+        first, _, last = (
+            block(name, votes, start) for start in (0, len(votes) // 2, len(votes) - BLOCK)
+        )
+        what = f"{name}: a block of {BLOCK:,} at the end of {len(votes):,} items, first epoch"
+        note = f"s of a core; {1e9 * last / BLOCK:.0f} ns an item"
+        result.append(Row(what, "the same at their beginning", last, first, 0.5, note))
+    return result
 
 
-def block(name: str, votes: VoteTable, start: int) -> None:
-    """The first epoch, which makes what later ones look up, and a later one."""
+def block(name: str, votes: VoteTable, start: int) -> float:
+    """The first epoch, which makes what later ones look up, and a later one; returns the seconds of
+    a core that the first took.
+    """
     bound, stop = BY_BLOCKS[name].bind(votes, seed=0), start + BLOCK
+    watches = []
     for epoch, which in enumerate(("first epoch", "later epochs")):
-        watch = Watch(lambda e=epoch: bound.targets(e, start, stop))
-        show(f"{name}, {which}, block at {start:,}", watch, BLOCK)
+        watches.append(Watch(lambda e=epoch: bound.targets(e, start, stop)))
+        show(f"{name}, {which}, block at {start:,}", watches[-1], BLOCK)
+    return watches[0].busy
 
 
-def all_items(path: Path) -> None:
-    """What is made of all items at once, however few of them a process trains on."""
+def all_items(path: Path) -> list[Row]:
+    """What is made of all items at once, however few of them a process trains on: printed, for
+    there is nothing to compare it with.
+    """
+    torch.set_num_threads(1)
     counts = np.load(path, mmap_mode="r")
     items = min(ALL, len(counts))
     votes = VoteTable(counts[:items])
@@ -145,10 +158,12 @@ def all_items(path: Path) -> None:
         whole = BY_BLOCKS[name].bind(votes, 0)
         show(f"{name}, all items, first epoch", Watch(lambda w=whole: w.targets(0)), items)
         show(f"{name}, all items, later epochs", Watch(lambda w=whole: w.targets(1)), items)
+    return []
 
 
-def predictions(path: Path) -> None:
+def predictions(path: Path) -> list[Row]:
     """A file of predictions out of batches as `predict` gives them."""
+    torch.set_num_threads(1)
     from callbacks.prediction_table import write_predictions
 
     items, classes, batch = 1_000_000, 100, 1000
@@ -160,14 +175,10 @@ def predictions(path: Path) -> None:
     index = list(torch.arange(items).split(batch))
     splits = {"test": np.arange(items)}
     watch = Watch(lambda: write_predictions(path.parent, given, people, index, splits))
-    peak = own_bytes("VmHWM")
-    print(
-        f"predictions of {items:,} x {classes}: written in {watch.seconds:.0f} s "
-        f"({watch.busy:.0f} s of a core), {watch.megabytes:.0f} MB beyond the batches; peak "
-        f"{peak / 1e6:.0f} MB, of which {imported / 1e6:.0f} imports and "
-        f"{(held - imported) / 1e6:.0f} batches (target 1,000 MB without the imports): "
-        f"{verdict(peak - imported < 1e9)}"
-    )
+    megabytes = (own_bytes("VmHWM") - imported) / 1e6
+    note = f"{(held - imported) / 1e6:.0f} MB of it the predictions; {watch.busy:.0f} s of a core"
+    what = f"predictions of {items:,} x {classes}, memory beside imports and data"
+    return [Row(what, "at most 1,000 MB", megabytes, 1000.0, 1.0, note, "MB")]
 
 
 def show(what: str, watch: Watch, items: int) -> None:
@@ -181,7 +192,4 @@ def show(what: str, watch: Watch, items: int) -> None:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    parts = {"blocks": blocks, "all": all_items, "predictions": predictions}
-    part = parts.get("".join(sys.argv[1:2]))
-    part(Path(sys.argv[2])) if part else main()
+    main(rows)

@@ -32,6 +32,7 @@ from cli import main
 from core.atomic_io import SUFFIX
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.packed.packed_classifier import PackedClassifier
+from lightning_modules.packed.packed_network import PackedNetwork
 from studies.launch.job import do_job
 from tests.waiting import HANGS
 
@@ -99,7 +100,7 @@ class Watch:
         """Wrap what a run does, in this process only."""
         for owner, name, phase in (
             (AnnotatorClassifier, "training_step", "training"),
-            (PackedClassifier, "_step", "training"),
+            (PackedNetwork, "backward", "training"),
             (AnnotatorClassifier, "validation_step", "validation"),
             (PackedClassifier, "_evaluate", "validation"),
             (AnnotatorClassifier, "on_train_epoch_end", "epoch end"),
