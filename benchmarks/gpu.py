@@ -43,8 +43,8 @@ class Pack:
     members: int
 
 
-HEADS = Pack(Case("MLP heads", MLPHead, (384,), 3, 32, (RATE,), 1, items=20_000), 36)
-RESNETS = Pack(Case("ResNet-18", ResNet18, (3, 32, 32), 10, 128, (RATE,), 1, items=10_000), 5)
+HEADS = Pack(Case("MLP heads", MLPHead, (384,), 3, 32, (RATE,), items=20_000), 36)
+RESNETS = Pack(Case("ResNet-18", ResNet18, (3, 32, 32), 10, 128, (RATE,), items=10_000), 5)
 
 
 def rows() -> Iterator[Row]:

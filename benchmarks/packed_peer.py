@@ -1,28 +1,34 @@
-"""What benchmarks/packed.py trains, and how stock Lightning does: one member after the other."""
+"""What benchmarks/packed.py trains, and how it is done one member after the other: by stock
+Lightning and by a plain loop.
+"""
 
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import prod
-from time import perf_counter
-from typing import Any
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from lightning import Callback, LightningModule, Trainer
+from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
+from core.compat import NVML_CHECK
 from datamodules.vote_datamodule import Corpus, VoteDataModule
 from datamodules.votes.delivery import Multipass, SoftLabels
 from datamodules.votes.table import VoteTable
-from lightning_modules.networks import DeeperFFN, LeNet, MLPHead, SimpleFFN
+from lightning_modules.classifier import AnnotatorClassifier
 from lightning_modules.networks.network import Network
+from lightning_modules.packed.pack_member import Member
 
-EPOCHS, VAL_ITEMS, VOTES = 4, 500, 20
+VAL_ITEMS, VOTES = 500, 20
 RATE = 1e-3
-LOSSES = ("train/loss", "val/soft_nll")
 SEEDS = (0, 1, 2)
-STOCK_SEEDS = SEEDS[:2]
 QUIET: dict[str, Any] = {
     "logger": False,
     "enable_checkpointing": False,
@@ -33,7 +39,7 @@ QUIET: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One comparison: a network, its data, and the options that its members differ by."""
+    """A network, its data, and the options that its members differ by."""
 
     name: str
     network: type[Network]
@@ -41,40 +47,27 @@ class Case:
     num_classes: int
     batch_size: int
     rates: tuple[float, ...]
-    target: float
     items: int = 2_000
-    seeds: tuple[int, ...] = SEEDS
 
-    @property
-    def steps(self) -> int:
-        """Batches of an epoch."""
-        return -(-self.items // self.batch_size)
-
-    @property
-    def members(self) -> int:
-        """How many networks are trained."""
-        return len(self.seeds) * len(self.options())
-
-    def options(self) -> list[tuple[Any, float, float]]:
-        """Delivery, learning rate and weight decay of the members of one seed, which share their
-        batches; the first is what the peer runs.
+    def members(self) -> list[Member]:
+        """New ones, seed by seed: those of a seed share their data and differ by delivery, learning
+        rate and weight decay.
         """
-        return list(product((SoftLabels(), Multipass()), self.rates, (0.0, 1e-4)))
-
-    def member_network(self) -> Network:
-        """The network of one member, with new weights."""
-        return self.network(self.input_shape, self.num_classes)  # pyright: ignore[reportCallIssue]
-
-
-HEAD_RATES, IMAGE_RATES = (RATE, 3e-4, 3e-3), (RATE, 3e-3)
-CASES = [
-    Case("36 MLP heads, 384 inputs, batch 8", MLPHead, (384,), 3, 8, HEAD_RATES, 10, items=1_000),
-    Case("36 MLP heads, 384 inputs, batch 32", MLPHead, (384,), 3, 32, HEAD_RATES, 10),
-    Case("36 MLP heads, 3,072 inputs, batch 32", MLPHead, (3072,), 3, 32, HEAD_RATES, 2, items=640),
-    Case("24 SimpleFFN, 784 inputs, batch 64", SimpleFFN, (1, 28, 28), 10, 64, IMAGE_RATES, 4),
-    Case("24 DeeperFFN, 784 inputs, batch 64", DeeperFFN, (1, 28, 28), 10, 64, IMAGE_RATES, 4),
-    Case("24 LeNet, 1 x 28 x 28, batch 64", LeNet, (1, 28, 28), 10, 64, IMAGE_RATES, 2),
-]
+        members = []
+        for seed in SEEDS:
+            data = items_of(self, seed)
+            for delivery, rate, decay in product(
+                (SoftLabels(), Multipass()), self.rates, (0.0, 1e-4)
+            ):
+                classifier = AnnotatorClassifier(
+                    self.input_shape,
+                    self.num_classes,
+                    self.network,  # pyright: ignore[reportArgumentType]
+                    partial(torch.optim.Adam, lr=rate, weight_decay=decay),
+                    seed=seed,
+                )
+                members.append(Member(classifier, data, data.bind(delivery, None), max_epochs=99))
+        return members
 
 
 class SyntheticItems(VoteDataModule):
@@ -105,17 +98,54 @@ def items_of(case: Case, seed: int) -> SyntheticItems:
     return data
 
 
-@dataclass
-class Measured:
-    """One side of a comparison: seconds for an epoch of all members, with how many threads, and
-    the losses that the members which both sides train ended with.
+class Epoch(NamedTuple):
+    """An epoch's training: seconds by the clock and of this process's CPU, and mean losses of the
+    members that were trained.
     """
 
-    seconds: float
-    threads: int
-    train_loss: float
-    val_soft_nll: float
-    note: str = ""
+    wall: float
+    cpu: float
+    losses: Tensor
+
+
+def timed(train: Callable[[], Tensor]) -> Epoch:
+    """Of a function that trains an epoch and gives its losses."""
+    wall, cpu = perf_counter(), process_time()
+    losses = train()
+    return Epoch(perf_counter() - wall, process_time() - cpu, losses)
+
+
+def epoch_inputs(data: Any, loader: Any, epoch: int) -> tuple[Tensor, Tensor]:
+    """A datamodule's training items in the order of an epoch, and that order: the same that the
+    members of a pack see, for peers whose losses are compared.
+    """
+    loader.sampler.set_epoch(epoch)
+    order = torch.cat(list(loader.sampler))
+    return data.corpus.inputs[order], order
+
+
+def plain_loop(member: Member, batch_size: int) -> Iterator[Epoch]:
+    """Epochs of one member by a plain loop with fused Adam, as fast as one writes it."""
+    network = member.classifier.network.train()
+    optimizer = torch.optim.Adam(network.parameters(), lr=RATE, fused=True)
+    loader = member.data.train_dataloader()
+
+    def train(epoch: int) -> Tensor:
+        os.environ[NVML_CHECK] = "0"  # as it is without Lightning
+        inputs, order = epoch_inputs(member.data, loader, epoch)
+        targets, losses = member.bound.targets(epoch)[order], []
+        for seen, wanted in zip(inputs.split(batch_size), targets.split(batch_size), strict=True):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(network(seen), wanted)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        return torch.stack(losses).mean().double()[None]
+
+    epoch = 0
+    while True:
+        yield timed(partial(train, epoch))
+        epoch += 1
 
 
 class StockClassifier(LightningModule):
@@ -143,38 +173,37 @@ class StockClassifier(LightningModule):
 
 
 class EpochTimes(Callback):
-    """Seconds of every epoch, validation included."""
+    """Every epoch's training, as it is measured elsewhere."""
 
     def __init__(self):
-        self.seconds = []
+        self.epochs: list[Epoch] = []
 
     def on_train_epoch_start(self, trainer, pl_module) -> None:
-        """Start the clock."""
-        self._start = perf_counter()
+        """Start the clocks."""
+        self._start = perf_counter(), process_time()
 
     def on_train_epoch_end(self, trainer, pl_module) -> None:
-        """Note the epoch's seconds."""
-        self.seconds.append(perf_counter() - self._start)
+        """Stop them."""
+        wall, cpu = perf_counter() - self._start[0], process_time() - self._start[1]
+        loss = trainer.callback_metrics["train/loss"].double()[None]
+        self.epochs.append(Epoch(wall, cpu, loss))
 
 
-def run_stock(case: Case, threads: int) -> Measured:
-    """Train the first member of two seeds, and extrapolate to all members."""
-    torch.set_num_threads(threads)
-    seconds, ends = [], []
-    for seed in STOCK_SEEDS:
-        data = items_of(case, seed)
-        assert data.corpus is not None
-        inputs, targets = data.corpus.inputs, data.annotator_probs
-        assert isinstance(inputs, torch.Tensor)
-        items = TensorDataset(inputs[: case.items], targets[: case.items])
-        train = DataLoader(items, case.batch_size, shuffle=True)
-        val = DataLoader(TensorDataset(inputs[case.items :], targets[case.items :]), VAL_ITEMS)
-        torch.manual_seed(seed)
-        times = EpochTimes()
-        trainer = Trainer(
-            max_epochs=EPOCHS, accelerator="cpu", devices=1, callbacks=[times], **QUIET
-        )
-        trainer.fit(StockClassifier(case.member_network()), train, val)
-        seconds += times.seconds[1:]
-        ends.append([trainer.callback_metrics[name].item() for name in LOSSES])
-    return Measured(min(seconds) * case.members, threads, *np.mean(ends, 0).tolist())
+def stock(member: Member, batch_size: int, epochs: int) -> list[Epoch]:
+    """Epochs of one member by stock Lightning: torch's DataLoader, `self.log`, no validation."""
+    os.environ[NVML_CHECK] = "1"  # as Lightning has it
+    rows = member.data.rows("train")
+    items = TensorDataset(member.data.corpus.inputs[rows], member.data.annotator_probs[rows])
+    times = EpochTimes()
+    trainer = Trainer(
+        max_epochs=epochs,
+        accelerator="cpu",
+        devices=1,
+        callbacks=[times],
+        limit_val_batches=0,
+        **QUIET,
+    )
+    torch.manual_seed(0)
+    train = DataLoader(items, batch_size, shuffle=True)
+    trainer.fit(StockClassifier(member.classifier.network), train)
+    return times.epochs

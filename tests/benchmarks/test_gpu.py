@@ -23,7 +23,7 @@ def test_without_a_gpu_all_rows_are_blank(
 def test_every_side_runs(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gpu, "EPOCHS", 1)
     cpu = torch.device("cpu")
-    heads = Case("heads", MLPHead, (6,), 3, 32, (1e-3,), 1, items=64)
+    heads = Case("heads", MLPHead, (6,), 3, 32, (1e-3,), items=64)
     assert all(side > 0 for side in gpu.of_pack(gpu.Pack(heads, 2), cpu))
-    images = Case("images", LeNet, (1, 8, 8), 3, 8, (1e-3,), 1, items=16)
+    images = Case("images", LeNet, (1, 8, 8), 3, 8, (1e-3,), items=16)
     assert all(side > 0 for side in gpu.of_hessian(images, cpu))
