@@ -149,7 +149,7 @@ def best_epoch(
 
 def of_hessian(case: Case, device: torch.device) -> list[float]:
     """Seconds of a product over one batch of a network: ours, and by torch.func."""
-    network = case.member_network().to(device).eval()
+    network = case.network(case.input_shape, case.num_classes).to(device).eval()
     inputs = torch.randn(case.batch_size, *case.input_shape, device=device)
     targets = torch.rand(case.batch_size, case.num_classes, device=device).softmax(-1)
     product = HessianProduct(network, lambda: iter([(inputs, targets)]))

@@ -40,7 +40,7 @@ from benchmarks.row import Row, main, times
 from lightning_modules.networks import LeNet, MLPHead
 from lightning_modules.packed.packed_classifier import PackedClassifier
 
-ROUNDS, PER_FIT = 5, 2
+ROUNDS, PER_FIT = 4, 2
 STOCK, PLAIN = "stock Lightning, run by run", "a plain loop with fused Adam, run by run"
 ONE_RATE, EAGER = "vmap, fused Adam of one rate for all", "vmap that does the same, eager"
 COMPILED = "vmap that does the same, compiled"

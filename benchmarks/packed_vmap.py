@@ -21,6 +21,8 @@ Stack = dict[str, Tensor]
 class Masked(nn.Module):
     """Dropout by a mask that is given as a buffer, so that each member can have its own."""
 
+    mask: Tensor
+
     def __init__(self, chance: float):
         super().__init__()
         self.chance = chance

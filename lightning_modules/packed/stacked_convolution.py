@@ -34,10 +34,8 @@ class StackedConvolution(StackedLayer):
         size = self._size(self.seen)
         if self.seen.ndim == 4:
             self.columns = unfolded(self.seen, self.kernel)
-            outputs = torch.addmm(
-                self.bias.view(-1, 1), self.weight.flatten(0, 1).flatten(1), self.columns
-            )
-            return outputs.view(*self.bias.shape, *size)
+            filters = torch.cat((self.weight.flatten(2), self.bias[..., None]), 2)
+            return torch.mm(filters.flatten(0, 1), self.columns).view(*self.bias.shape, *size)
         return self._own(self.seen, size)
 
     def backward(self, gradient: Tensor, further: bool) -> Tensor:
@@ -45,11 +43,13 @@ class StackedConvolution(StackedLayer):
         assert self.weight.grad is not None
         assert self.bias.grad is not None
         flat = gradient.contiguous().flatten(2)
-        torch.sum(flat, 2, out=self.bias.grad)
         if self.seen.ndim == 4:
-            wide = self.weight.grad.flatten(0, 1).flatten(1)
-            torch.mm(flat.flatten(0, 1), self.columns.t(), out=wide)
+            # in this order, because the other way round takes 1.4 times as long
+            of_filters = torch.mm(self.columns, flat.flatten(0, 1).t()).t()
+            self.weight.grad.copy_(of_filters[:, :-1].reshape(self.weight.shape))
+            self.bias.grad.copy_(of_filters[:, -1].view(self.bias.shape))
             return gradient
+        torch.sum(flat, 2, out=self.bias.grad)
         of_images = self._of_own(flat)
         margin = self.padding
         return F.pad(of_images, (0, 0, *[-margin] * 4)) if margin else of_images
@@ -136,18 +136,21 @@ class Strips:
 
 
 def unfolded(image: Tensor, kernel: int) -> Tensor:
-    """What a square window sees from everywhere, [channels * kernel * kernel, places * B], of an
-    image [channels, height, width, B].
+    """What a square window sees from everywhere, and a last row of ones that a bias is multiplied
+    with: [channels * kernel * kernel + 1, places * B], of an image [channels, height, width, B].
 
     >>> unfolded(torch.arange(6.0).view(1, 2, 3, 1), 2)
     tensor([[0., 1.],
             [1., 2.],
             [3., 4.],
-            [4., 5.]])
+            [4., 5.],
+            [1., 1.]])
     """
-    # [channels, h, w, B, kernel, kernel], no copy
-    windows = image.unfold(1, kernel, 1).unfold(2, kernel, 1)
-    return windows.permute(0, 4, 5, 1, 2, 3).reshape(len(image) * kernel * kernel, -1)
+    # [channels, kernel, kernel, h, w, B], no copy
+    windows = image.unfold(1, kernel, 1).unfold(2, kernel, 1).permute(0, 4, 5, 1, 2, 3)
+    columns = image.new_ones(windows[:, :, :, 0, 0, 0].numel() + 1, windows[0, 0, 0].numel())
+    columns[:-1].view(windows.shape).copy_(windows)
+    return columns
 
 
 class MaxPool:
