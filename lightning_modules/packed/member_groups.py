@@ -16,9 +16,6 @@ from lightning_modules.packed.stacked_linear import Span
 # Weights, gradients and two moments of a group: with more it would leave the cache that each core
 # has for itself or shares; with less, Python's work for each group would show.
 BYTES = 10 << 20
-# The same for members with convolutions, by their number: what they compute of a batch is larger
-# than their weights.
-CONVOLUTIONAL = 4
 
 
 class MemberGroup(NamedTuple):
@@ -30,18 +27,17 @@ class MemberGroup(NamedTuple):
     updates: list[Callable[[], None]]  # an optimizer's step of all of them
 
 
-def group_spans(
-    spans: Sequence[Span], member_bytes: int, convolutional: bool
-) -> list[tuple[int, Span]]:
-    """Each span in even parts that stay in cache, with the span's number.
+def group_spans(spans: Sequence[Span], member_bytes: int, whole: bool) -> list[tuple[int, Span]]:
+    """Each span in even parts that stay in cache, with the span's number; `whole` leaves them
+    whole.
 
-    >>> group_spans([Span(0, 12), Span(12, 13)], member_bytes=BYTES // 5, convolutional=False)
+    >>> group_spans([Span(0, 12), Span(12, 13)], member_bytes=BYTES // 5, whole=False)
     [(0, Span(start=0, stop=4)), (0, Span(start=4, stop=8)), (0, Span(start=8, stop=12)), \
 (1, Span(start=12, stop=13))]
     """
     groups = []
     for number, (start, stop) in enumerate(spans):
-        most = CONVOLUTIONAL if convolutional else max(1, BYTES // member_bytes)
+        most = stop - start if whole else max(1, BYTES // member_bytes)
         parts = -(-(stop - start) // most)
         edges = [start + (stop - start) * part // parts for part in range(parts + 1)]
         groups += [(number, Span(*edge)) for edge in itertools.pairwise(edges)]
