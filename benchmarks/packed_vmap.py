@@ -45,9 +45,10 @@ class Mapped:
     def __init__(self, members: Sequence[Member], batch_size: int):
         self.places = sorted(range(len(members)), key=lambda m: options(members[m]))
         self.members, self.batch_size = [members[m] for m in self.places], batch_size
-        self.data = {member.classifier.seed: member.data for member in self.members}
+        own = [member.classifier.seed for member in self.members]
+        self.data = {member.classifier.seed: member.data for member in members}
         self.loaders = {seed: data.train_dataloader() for seed, data in self.data.items()}
-        self.seeds = torch.tensor([member.classifier.seed for member in self.members])
+        self.rows = torch.tensor([list(self.data).index(seed) for seed in own])
         networks = [with_masks(member.classifier.network) for member in self.members]
         self.template = deepcopy(networks[0]).to("meta")
         weights, _ = stack_module_state(networks)
@@ -81,14 +82,8 @@ class Mapped:
                     for chance, width in self.dropouts.values()
                 ]
             )
-        rows = self.rows
-        stacked = (torch.stack(masks)[rows] for masks in zip(*drawn, strict=True))
+        stacked = (torch.stack(masks)[self.rows] for masks in zip(*drawn, strict=True))
         return dict(zip(self.dropouts, stacked, strict=True))
-
-    @property
-    def rows(self) -> Tensor:
-        """Of each member, the number of its seed."""
-        return torch.searchsorted(torch.tensor(sorted(self.data)), self.seeds)
 
     def epochs(self, update: Callable[[Stack, Tensor, Tensor], Tensor]) -> Iterator[Epoch]:
         """One after the other; `update(masks, inputs, targets)` makes a step of all members and
@@ -100,8 +95,8 @@ class Mapped:
             epoch += 1
 
     def train(self, epoch: int, update: Callable[[Stack, Tensor, Tensor], Tensor]) -> Tensor:
-        seen = {s: epoch_inputs(self.data[s], self.loaders[s], epoch) for s in sorted(self.data)}
-        inputs, rows = torch.stack([own for own, _ in seen.values()]), self.rows
+        seen = {s: epoch_inputs(self.data[s], self.loaders[s], epoch) for s in self.data}
+        inputs = torch.stack([own for own, _ in seen.values()])
         targets = torch.stack(
             [
                 distributions(member, epoch)[seen[member.classifier.seed][1]]
@@ -112,7 +107,7 @@ class Mapped:
         for some, wanted in zip(
             inputs.split(self.batch_size, 1), targets.split(self.batch_size, 1), strict=True
         ):
-            losses.append(update(self.masks(some.shape[1]), some[rows], wanted))
+            losses.append(update(self.masks(some.shape[1]), some[self.rows], wanted))
             self.step += 1
         of_members = torch.stack(losses).double().mean(0)
         return of_members[torch.tensor(self.places).argsort()]
