@@ -14,8 +14,8 @@ validation on any side. The peers:
 - vmap that does the same as a pack: rate, weight decay and delivery of each member, inputs and
   dropout of each seed. Eager it has fused Adam with a group of views for each pair of rate and
   decay; mapped over 4, 6 or 12 members at a time, which is what helps a pack, it was slower (1.1 to
-  2 times). Compiled it is gradients and an Adam written by hand in one function; the time of compiling
-  does not count.
+  2 times). Compiled it is gradients and an Adam written by hand in one function; the time of
+  compiling does not count.
 
 All sides take turns, one epoch each, in several rounds after one that warms up, and of each the
 fastest epoch counts: by the CPU time of this process, because a core may be shared; the ratio by
