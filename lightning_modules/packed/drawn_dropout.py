@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 from torch.overrides import TorchFunctionMode
 
-from lightning_modules.packed.stacked_linear import Span
+from lightning_modules.packed.layers.stacked_linear import Span
 
 KINDS = (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d)
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from core.randomness import generator
+from lightning_modules.packed.layers.stacked_linear import Span
 from lightning_modules.packed.pack_batches import PackBatch
-from lightning_modules.packed.stacked_linear import Span
 from lightning_modules.packed.vmapped_network import VmappedNetwork
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from core.randomness import generator
+from lightning_modules.packed.layers.stacked_linear import Span
 from lightning_modules.packed.packed_network import PackedNetwork
-from lightning_modules.packed.stacked_linear import Span
 
 # Weights, gradients and two moments of a group: with more it would leave the cache that each core
 # has for itself or shares; with less, Python's work for each group would show.

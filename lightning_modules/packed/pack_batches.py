@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lightning_modules.packed.layers.stacked_linear import Span
 from lightning_modules.packed.pack_evaluation import Source
 from lightning_modules.packed.pack_member import Member
-from lightning_modules.packed.stacked_linear import Span
 
 # batches that are prepared at once: enough to make Python's share small, few enough to keep memory
 # flat

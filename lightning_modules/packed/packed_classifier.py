@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from lightning_modules.packed.fused_optimizer import fused_kernel
+from lightning_modules.packed.layers.stacked_linear import Span
 from lightning_modules.packed.mapped_epoch import train_mapped_epoch
 from lightning_modules.packed.member_groups import MemberGroup, group_spans, step_masks, train_group
 from lightning_modules.packed.pack_batches import CHUNK, PackBatch, epoch_batches, spans_of
@@ -26,7 +27,6 @@ from lightning_modules.packed.pack_evaluation import (
 )
 from lightning_modules.packed.pack_member import Member
 from lightning_modules.packed.packed_form import packed_form
-from lightning_modules.packed.stacked_linear import Span
 from lightning_modules.packed.vmapped_network import VmappedNetwork
 
 ITEMS = 512  # of one evaluation pass: all of them would need much memory

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from lightning_modules.networks import Network
-from lightning_modules.packed.pointwise import Dropout, dropout_masks
-from lightning_modules.packed.stacked_batch_norm import STATISTICS, StackedBatchNorm
-from lightning_modules.packed.stacked_chain import stacked_chain
-from lightning_modules.packed.stacked_convolution import StackedConvolution
-from lightning_modules.packed.stacked_linear import Span, StackedLayer
+from lightning_modules.packed.layers.pointwise import Dropout, dropout_masks
+from lightning_modules.packed.layers.stacked_batch_norm import STATISTICS, StackedBatchNorm
+from lightning_modules.packed.layers.stacked_chain import stacked_chain
+from lightning_modules.packed.layers.stacked_convolution import StackedConvolution
+from lightning_modules.packed.layers.stacked_linear import Span, StackedLayer
 
 
 class PackedNetwork:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from lightning_modules.packed.stacked_linear import Span
+from lightning_modules.packed.layers.stacked_linear import Span
 from lightning_modules.packed.vmapped_network import VmappedNetwork
 
 # what torch raises where something cannot be mapped

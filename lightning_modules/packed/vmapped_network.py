@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from lightning_modules.packed.drawn_dropout import DrawnDropout
-from lightning_modules.packed.stacked_linear import Span
+from lightning_modules.packed.layers.stacked_linear import Span
 
 
 class VmappedNetwork:

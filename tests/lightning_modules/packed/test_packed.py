@@ -31,11 +31,11 @@ from lightning_modules.networks import (
     SimpleFFN,
     TimmModel,
 )
+from lightning_modules.packed.layers.stacked_chain import can_be_packed
+from lightning_modules.packed.layers.stacked_linear import Span
 from lightning_modules.packed.pack_member import EarlyStopping, Member
 from lightning_modules.packed.packed_classifier import PackedClassifier
 from lightning_modules.packed.packed_network import PackedNetwork
-from lightning_modules.packed.stacked_chain import can_be_packed
-from lightning_modules.packed.stacked_linear import Span
 from metrics import functional
 
 SHAPE = (1, 8, 8)

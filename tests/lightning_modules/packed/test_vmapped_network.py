@@ -14,11 +14,11 @@ from datamodules import Digits, Mixup, Multipass, SoftLabels
 from datamodules.corpus import Corpus
 from lightning_modules import CosineToEnd
 from lightning_modules.networks import LeNet, MLPHead, Network, ResNet18, TimmModel
+from lightning_modules.packed.layers.stacked_linear import Span
 from lightning_modules.packed.pack_member import EarlyStopping
 from lightning_modules.packed.packed_classifier import PackedClassifier
 from lightning_modules.packed.packed_form import has_layers_for_packs, packed_form
 from lightning_modules.packed.packed_network import PackedNetwork
-from lightning_modules.packed.stacked_linear import Span
 from lightning_modules.packed.vmapped_network import VmappedNetwork
 from tests.lightning_modules.packed.test_packed import PLATEAU, adam, alone, pack_of, sgd
 

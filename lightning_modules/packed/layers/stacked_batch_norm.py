@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from lightning_modules.packed.stacked_linear import Span, StackedLayer
+from lightning_modules.packed.layers.stacked_linear import Span, StackedLayer
 
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 

@@ -14,9 +14,9 @@ from datamodules import Multipass, SoftLabels
 from lightning_modules import AnnotatorClassifier
 from lightning_modules.networks import LeNet, MLPHead
 from lightning_modules.networks.batch_norm import BatchNorm1d
+from lightning_modules.packed.layers.stacked_batch_norm import StackedBatchNorm
 from lightning_modules.packed.pack_member import Member
 from lightning_modules.packed.packed_classifier import PackedClassifier
-from lightning_modules.packed.stacked_batch_norm import StackedBatchNorm
 from tests.devices.odd_digits import OddDigits
 
 NETWORKS = {

@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lightning_modules.networks import LeNet, Network
+from lightning_modules.packed.layers.stacked_chain import can_be_packed
+from lightning_modules.packed.layers.stacked_convolution import MaxPool, StackedConvolution, Strips
+from lightning_modules.packed.layers.stacked_linear import Span
 from lightning_modules.packed.packed_network import PackedNetwork
-from lightning_modules.packed.stacked_chain import can_be_packed
-from lightning_modules.packed.stacked_convolution import MaxPool, StackedConvolution, Strips
-from lightning_modules.packed.stacked_linear import Span
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:

@@ -9,10 +9,10 @@ from typing import Any
 from torch import nn
 
 from lightning_modules.networks import Network
-from lightning_modules.packed.pointwise import GELU, Dropout, Flatten, ReLU
-from lightning_modules.packed.stacked_batch_norm import StackedBatchNorm
-from lightning_modules.packed.stacked_convolution import MaxPool, StackedConvolution
-from lightning_modules.packed.stacked_linear import StackedLinear
+from lightning_modules.packed.layers.pointwise import GELU, Dropout, Flatten, ReLU
+from lightning_modules.packed.layers.stacked_batch_norm import StackedBatchNorm
+from lightning_modules.packed.layers.stacked_convolution import MaxPool, StackedConvolution
+from lightning_modules.packed.layers.stacked_linear import StackedLinear
 
 LAYERS = (nn.Linear, nn.Conv2d)
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lightning_modules.packed.stacked_linear import StackedLayer
+from lightning_modules.packed.layers.stacked_linear import StackedLayer
 
 
 class StackedConvolution(StackedLayer):
