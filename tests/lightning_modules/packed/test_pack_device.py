@@ -26,6 +26,8 @@ NETWORKS = {
     "deeper": DeeperFFN,
     "dropout": partial(MLPHead, hidden=32, dropout=0.3),
     "LeNet": LeNet,
+    "head with norm": partial(MLPHead, hidden=32, norm="batch"),
+    "LeNet with norm": partial(LeNet, norm="batch"),
     "ResNet-18": partial(ResNet18, width=2),
     "timm": partial(TimmModel, name="test_resnet"),
     "own": OwnNetwork,

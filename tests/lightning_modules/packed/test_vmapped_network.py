@@ -151,12 +151,15 @@ def test_a_pack_continues_exactly_from_its_saved_state(tmp_path):
                 assert all(torch.equal(value, other[name]) for name, value in one.items())
 
 
-def test_both_forms_compute_the_same():
-    heads = [MLPHead((6,), 3, hidden=8, dropout=0.5) for _ in range(3)]
+@pytest.mark.parametrize(("norm", "items"), [("none", 4), ("batch", 4), ("batch", 1)])
+def test_both_forms_compute_the_same(norm, items):
+    heads = [MLPHead((6,), 3, hidden=8, dropout=0.5, norm=norm) for _ in range(3)]
     by_layers, mapped = PackedNetwork(heads), VmappedNetwork(heads)
-    inputs, spans = [torch.randn(4, 6), torch.randn(4, 6)], [Span(0, 2), Span(2, 3)]
+    inputs, spans = [torch.randn(items, 6), torch.randn(items, 6)], [Span(0, 2), Span(2, 3)]
     for seeds in ([1, 2], None):
         torch.testing.assert_close(by_layers(inputs, spans, seeds), mapped(inputs, spans, seeds))
+    for name, statistic in by_layers.buffers().items():
+        torch.testing.assert_close(statistic, mapped.buffers()[name])
     part = mapped.part(Span(2, 3))
     torch.testing.assert_close(part(inputs[1:], [Span(0, 1)]), mapped(inputs, spans)[2:])
 
