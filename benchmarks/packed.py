@@ -74,7 +74,7 @@ def pack_epochs(case: Case) -> Iterator[Epoch]:
     pack = PackedClassifier(case.members())
 
     def train() -> Tensor:
-        return pack._train_epoch().clone()
+        return pack.train_epoch().clone()
 
     while True:
         yield timed(train)

@@ -111,7 +111,7 @@ class PackedClassifier:
     def fit(self, after_epoch: Callable[["PackedClassifier"], None] = lambda pack: None) -> None:
         """Train until every member has finished."""
         while self.active:
-            (losses,) = read_from_device(self._train_epoch())
+            (losses,) = read_from_device(self.train_epoch())
             scores = self._evaluate()
             self.epoch += 1
             for row, m in enumerate(self.active):
@@ -122,7 +122,7 @@ class PackedClassifier:
             self._drop_finished()
             after_epoch(self)
 
-    def _train_epoch(self) -> Tensor:
+    def train_epoch(self) -> Tensor:
         """One pass over the training items of every member; returns each member's mean loss."""
         spans = self.spans
         together = [self._members(span) for span in spans]

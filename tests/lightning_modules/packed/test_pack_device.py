@@ -86,7 +86,7 @@ def test_no_step_of_an_epoch_waits_for_the_device(network, specs):
     pack = pack_on_meta(specs, network)
     assert isinstance(pack.network, VmappedNetwork)
     with OneDevice():
-        losses = pack._train_epoch()
+        losses = pack.train_epoch()
     assert losses.is_meta
     assert losses.shape == (len(specs),)
     assert all(tensor.is_meta for tensor in [*pack.network.tensors().values(), *pack.moments])
@@ -98,7 +98,7 @@ def test_crops_are_made_on_the_device():
         data.corpus.augment = True
     pack = PackedClassifier(members, META)
     with OneDevice():
-        assert pack._train_epoch().is_meta
+        assert pack.train_epoch().is_meta
 
 
 def test_what_is_moved_to_the_device_is_moved_once_an_epoch(monkeypatch: pytest.MonkeyPatch):
@@ -107,7 +107,7 @@ def test_what_is_moved_to_the_device_is_moved_once_an_epoch(monkeypatch: pytest.
         monkeypatch.setattr(pack_batches, "CHUNK", at_once)
         pack = pack_on_meta(ADAM, SimpleFFN)
         with OneDevice() as device:
-            pack._train_epoch()
+            pack.train_epoch()
         moved.add(device.moved)
     # the targets of three spans, the order of two datamodules, and the shares of mixup
     assert moved == {3 + 2 + 1}
@@ -140,7 +140,7 @@ def test_a_state_that_was_read_goes_on_elsewhere():
     pack.load_state_dict(states[0])
     assert pack.epoch == 1
     assert all(moment.is_meta for moment in pack.moments)
-    assert pack._train_epoch().is_meta
+    assert pack.train_epoch().is_meta
 
 
 @pytest.mark.parametrize(
