@@ -27,27 +27,18 @@ from benchmarks.measure import SPAWN, linux_counts_memory
 from benchmarks.row import Row, main
 from core.randomness import generator
 from datamodules.order import BatchOrder
-from datamodules.votes.delivery import (
-    DeterministicControl,
-    LabelSmoothing,
-    MajorityVote,
-    Mixup,
-    Multipass,
-    ShuffledSLS,
-    SoftLabels,
-    StochasticLabelSampling,
-)
+from datamodules.votes import delivery
 from datamodules.votes.table import VoteTable
 
 ITEMS, CLASSES, VOTES, BLOCK = 100_000_000, 10, 20, 1_000_000
 ALL = 10_000_000  # items of what needs all of them
 BY_BLOCKS = {
-    "SoftLabels": SoftLabels(),
-    "MajorityVote": MajorityVote(),
-    "LabelSmoothing": LabelSmoothing(),
-    "StochasticLabelSampling": StochasticLabelSampling(),
-    "Multipass": Multipass(),
-    "DeterministicControl": DeterministicControl(),
+    "SoftLabels": delivery.SoftLabels(),
+    "MajorityVote": delivery.MajorityVote(),
+    "LabelSmoothing": delivery.LabelSmoothing(),
+    "StochasticLabelSampling": delivery.StochasticLabelSampling(),
+    "Multipass": delivery.Multipass(),
+    "DeterministicControl": delivery.DeterministicControl(),
 }
 
 
@@ -147,11 +138,11 @@ def all_items(path: Path) -> list[Row]:
     votes = VoteTable(counts[:items])
     order = BatchOrder(torch.arange(items), 256, seed=0, shuffle=True)
     show("shuffled order", Watch(lambda: next(iter(order))), items)
-    shuffled = Watch(lambda: ShuffledSLS().bind(votes, 0))
+    shuffled = Watch(lambda: delivery.ShuffledSLS().bind(votes, 0))
     show("ShuffledSLS, its order", shuffled, items)
     bound = shuffled.result
     show("ShuffledSLS, first epoch", Watch(lambda: bound.targets(0)), items)  # pyright: ignore
-    mixed, rows = Mixup().bind(votes, 0), torch.arange(256)
+    mixed, rows = delivery.Mixup().bind(votes, 0), torch.arange(256)
     inputs, wanted = torch.zeros(256, 2), mixed.targets(0, 0, 256)
     show("Mixup, shares of an epoch", Watch(lambda: mixed.blend(inputs, wanted, rows, 0)), items)
     for name in ("SoftLabels", "StochasticLabelSampling", "Multipass"):

@@ -7,15 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli import main
-from tests.devices.both import (
-    OPTIONS,
-    Trained,
-    cli,
-    largest_difference,
-    read_run,
-    start,
-    write_callbacks,
-)
+from tests.devices import both
+from tests.devices.both import OPTIONS, Trained, cli, read_run, start, write_callbacks
 
 HEAD = ["--model.network", "MLPHead", "--model.network.norm", "batch"]
 WHOLE = ["--model.network.dropout", "0", "--trainer.precision", "64-true"]
@@ -34,10 +27,10 @@ def test_batches_of_one_item_train_as_with_one_process(tmp_path: Path):
     assert [len(step[2]) for rank in two.ranks for step in rank["steps"]] == [1, 1, 0, 0]
     for rank in two.ranks:
         for alone, together in zip(one.ranks[0]["gradients"], rank["gradients"], strict=True):
-            assert largest_difference(alone, together) < 1e-12
+            assert both.largest_difference(alone, together) < 1e-12
             assert alone["network.body.2.weight"].any()  # BatchNorm's own
     weights = [run.ranks[0]["weights"] for run in (one, two)]
-    assert largest_difference(*weights) < 1e-10
+    assert both.largest_difference(*weights) < 1e-10
     assert weights[0]["network.body.2.num_batches_tracked"] == 0
 
 
