@@ -20,6 +20,9 @@ from torchmetrics import Metric
 from core.errors import InputError
 
 Better = Literal["lower", "higher"]
+# The best constant prediction: training items' mean distribution, how often each class is their
+# majority, or none that depends on them, with a score of 0.
+Floor = Literal["mean", "majority", "zero"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The forms that StratumScores gives every score: `kl_nohlv`, and `kl_original_nohlv` where a
@@ -45,6 +48,7 @@ class Score:
     batched: bool = False
     part: str = ""  # of what the function gives, where that has several, each a score
     undefined: str = ""  # why it may have no value, in words
+    floor: Floor | None = None  # what a score of 0 skill is; None: there is no skill of it
     # a torchmetrics class that keeps less than all items; without one it follows from the function
     metric: Callable[..., Metric] | None = None
 

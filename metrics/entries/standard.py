@@ -6,7 +6,7 @@ from functools import partial
 from torchmetrics import Metric
 
 from metrics import functional, per_item
-from metrics.registry import Better, Score, add
+from metrics.registry import Better, Floor, Score, add
 from metrics.scores import HardAccuracy, HardNLL, KLDivergence, SoftBrier, SoftNLL
 
 SAME = "one of the two entropies is the same for all items"
@@ -14,7 +14,13 @@ PARTS = functional.brier_decomposition
 
 
 def _mean(
-    name: str, function: Callable, kind: type[Metric], label: str, better: Better, unit: str = ""
+    name: str,
+    function: Callable,
+    kind: type[Metric],
+    label: str,
+    better: Better,
+    unit: str = "",
+    floor: Floor = "mean",
 ) -> Score:
     """The mean of a number per item: cheap, and at once for all members of a pack."""
     return Score(
@@ -27,21 +33,39 @@ def _mean(
         every_epoch=True,
         batched=True,
         metric=kind,
+        floor=floor,
     )
 
 
 for _score in (
     _mean("soft_nll", per_item.nll, SoftNLL, "Soft NLL", "lower", "nats"),
-    _mean("hard_nll", per_item.hard_nll, HardNLL, "NLL of the majority class", "lower", "nats"),
+    _mean(
+        "hard_nll",
+        per_item.hard_nll,
+        HardNLL,
+        "NLL of the majority class",
+        "lower",
+        "nats",
+        floor="majority",
+    ),
     _mean("kl", per_item.kl, KLDivergence, "KL to annotators", "lower", "nats"),
     _mean("soft_brier", per_item.brier, SoftBrier, "Soft Brier", "lower"),
-    _mean("accuracy", per_item.hit, HardAccuracy, "Hard accuracy", "higher", "share of items"),
+    _mean(
+        "accuracy",
+        per_item.hit,
+        HardAccuracy,
+        "Hard accuracy",
+        "higher",
+        "share of items",
+        floor="majority",
+    ),
     Score(
         "entropy_spearman",
         partial(functional.entropy_correlation, kind="spearman"),
         "Entropy correlation (Spearman)",
         "higher",
         undefined=SAME,
+        floor="zero",
     ),
     Score(
         "entropy_pearson",
@@ -49,6 +73,7 @@ for _score in (
         "Entropy correlation (Pearson)",
         "higher",
         undefined=SAME,
+        floor="zero",
     ),
     Score("ece", functional.equal_mass_ece, "ECE, equal mass", "lower"),
     Score(

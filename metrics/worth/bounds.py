@@ -1,8 +1,8 @@
 """The floor and the ceiling of every score, from votes alone.
 
-Floor: the best constant prediction, which is the mean of the training items' distributions.
-Ceiling: what a model would score that knew each item's true distribution. It is not perfect: votes
-are few, and differ from the distribution that they are drawn from.
+Floor: the best constant prediction, out of the training items' votes. Ceiling: what a model would
+score that knew each item's true distribution. It is not perfect: votes are few, and differ from the
+distribution that they are drawn from.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,16 @@ from metrics.worth.plausible_priors import plausible_priors
 
 LEAST_ITEMS = 3
 DRAWS = 2  # of all items' distributions, under the best prior
-TOO_FEW = 0.05  # of (floor − ceiling): wider, and votes are too few to tell
+WIDE = 0.05  # of floor - ceiling: a wider interval is one that votes are too few to narrow
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one score of some items can be."""
+    """What one score of some items can be; the floor is None where a constant is no measure of it,
+    as of calibration.
+    """
 
-    floor: float
+    floor: float | None
     ceiling: float
     low: float  # the least and the largest ceiling that the votes allow
     high: float
@@ -34,16 +36,19 @@ class Bounds:
     @property
     def uncertain(self) -> bool:
         """Whether votes are too few for the ceiling to be a number: it is then an interval."""
-        return self.high - self.low > TOO_FEW * abs(self.floor - self.ceiling)
+        room = abs((self.floor or 0.0) - self.ceiling)
+        return self.high - self.low > WIDE * room
 
-    def skill(self, score: float) -> float:
-        """Where a score stands: 0 at the floor, 1 at the ceiling; NaN where these are one.
+    def skill(self, score: float) -> float | None:
+        """Where a score stands: 0 at the floor, 1 at the ceiling; None where there is no floor, or
+        no room between the two.
 
-        >>> Bounds(floor=0.4, ceiling=0.0, low=0.0, high=0.0).skill(0.3)
+        >>> Bounds(floor=4.0, ceiling=0.0, low=0.0, high=0.0).skill(3.0)
         0.25
         """
-        room = self.floor - self.ceiling
-        return (self.floor - score) / room if room else float("nan")
+        if self.floor is None or self.floor == self.ceiling:
+            return None
+        return (self.floor - score) / (self.floor - self.ceiling)
 
 
 def score_bounds(
@@ -56,18 +61,13 @@ def score_bounds(
 
     >>> votes = np.array([[5, 0], [4, 1], [0, 5], [2, 3]] * 50)
     >>> nll = score_bounds(votes, votes)["soft_nll"]
-    >>> nll.ceiling < nll.floor, round(nll.skill(nll.ceiling), 1)
+    >>> nll.ceiling < nll.floor, nll.skill(nll.ceiling)
     (True, 1.0)
     """
-    if len(counts) < LEAST_ITEMS:
-        raise InputError(
-            f"there are {len(counts)} items; what a score is worth takes at least {LEAST_ITEMS}."
-        )
+    _check_items(len(counts), "items have votes")
     scores = list(registered().values() if scores is None else scores)
-    totals = counts.sum(1, keepdims=True)
-    votes = counts / totals
-    mean = (train_counts / train_counts.sum(1, keepdims=True)).mean(0)
-    floors = _values(scores, np.broadcast_to(mean, votes.shape), votes)
+    votes = _shares(counts)
+    floors = score_floors(_shares(train_counts), votes, scores)
     best, *extremes = [
         np.mean(
             [
@@ -79,26 +79,61 @@ def score_bounds(
         for which, prior in enumerate(plausible_priors(counts, seed))
     ]
     ends = np.stack([best, *extremes])
-    table = zip(scores, floors, best, ends.min(0), ends.max(0), strict=True)
-    return {score.name: Bounds(*map(float, row)) for score, *row in table}
+    table = zip(scores, best, ends.min(0), ends.max(0), strict=True)
+    return {score.name: Bounds(floors[score.name], *map(float, row)) for score, *row in table}
 
 
-def split_half_scores(counts: np.ndarray, seed: int = 0) -> dict[str, float]:
-    """What one half of the annotators scores against the other, on items with two votes or more."""
+def score_floors(
+    train_probs: np.ndarray, probs: np.ndarray, scores: Sequence[Score]
+) -> dict[str, float | None]:
+    """What the best constant prediction out of training items scores on these, by name."""
+    majority = np.bincount(train_probs.argmax(1), minlength=probs.shape[1]) / len(train_probs)
+    values: dict[str, float | None] = {}
+    for kind, constant in {"mean": train_probs.mean(0), "majority": majority}.items():
+        chosen = [score for score in scores if score.floor == kind]
+        said = _values(chosen, np.broadcast_to(constant, probs.shape), probs)
+        values |= {score.name: float(value) for score, value in zip(chosen, said, strict=True)}
+    return {
+        score.name: 0.0 if score.floor == "zero" else values.get(score.name) for score in scores
+    }
+
+
+def split_half_scores(
+    counts: np.ndarray, scores: Sequence[Score] | None = None, seed: int = 0
+) -> dict[str, float]:
+    """What one half of each item's annotators scores against the other half, as predictions; of
+    items with two votes or more.
+
+    >>> round(split_half_scores(np.array([[4, 0], [0, 4], [4, 0]]))["accuracy"], 1)
+    1.0
+    """
     counts = counts[counts.sum(1) > 1]
-    if len(counts) < LEAST_ITEMS:
-        raise InputError(
-            f"{len(counts)} items have two votes or more; to compare two halves of the annotators "
-            f"takes at least {LEAST_ITEMS}."
-        )
+    _check_items(len(counts), "items have two votes or more")
+    scores = list(registered().values() if scores is None else scores)
     rng = generator(seed, "split half")
-    half = rng.multivariate_hypergeometric if False else None  # placeholder
-    raise NotImplementedError(half)
+    half, left, rest = np.zeros_like(counts), counts.sum(1) // 2, counts.sum(1)
+    for label in range(counts.shape[1]):  # drawn without replacement, class by class
+        rest = rest - counts[:, label]
+        half[:, label] = rng.hypergeometric(counts[:, label], rest, left)
+        left = left - half[:, label]
+    said = _values(scores, _shares(half), _shares(counts - half))
+    return {score.name: float(value) for score, value in zip(scores, said, strict=True)}
+
+
+def _check_items(items: int, what: str) -> None:
+    if items < LEAST_ITEMS:
+        raise InputError(
+            f"{items} {what}; what a score is worth cannot be said of fewer than {LEAST_ITEMS}."
+        )
+
+
+def _shares(counts: np.ndarray) -> np.ndarray:
+    return counts / counts.sum(1, keepdims=True)
 
 
 def _values(scores: Sequence[Score], probs: np.ndarray, votes: np.ndarray) -> np.ndarray:
     """Each score of predictions against votes; NaN where it is not defined."""
-    model, annotators = torch.from_numpy(np.ascontiguousarray(probs)), torch.from_numpy(votes)
+    model, annotators = torch.from_numpy(np.array(probs)), torch.from_numpy(votes)
     values: dict[str, torch.Tensor] = {}
     for group in by_function(scores):
         values |= values_of(group, model, annotators)

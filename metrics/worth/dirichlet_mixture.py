@@ -32,7 +32,7 @@ def fit_mixture(counts: np.ndarray, per_class: int, steps: int = 100) -> Fit:
     one; with none, a single Dirichlet.
     """
     rows, repeats = np.unique(counts, axis=0, return_counts=True)
-    items, classes = rows.shape
+    classes = rows.shape[1]
     alphas, weights = _start(counts, per_class)
     of_counts = _one_hot(rows)
     of_totals = _one_hot(rows.sum(1, keepdims=True))
@@ -102,6 +102,4 @@ def _one_hot(rows: np.ndarray) -> csr_matrix:
     width = rows.max() + 1
     places = (np.arange(columns) * width + rows).ravel()
     starts = np.arange(0, items * columns + 1, columns)
-    return csr_matrix(
-        (np.ones(items * columns), places, starts), shape=(items, columns * width)
-    )
+    return csr_matrix((np.ones(items * columns), places, starts), shape=(items, columns * width))

@@ -14,7 +14,9 @@ from metrics.worth.dirichlet_mixture import LEAST, MOST, fit_mixture
 from metrics.worth.vote_prior import VotePrior
 
 FIT_ITEMS = 3000  # a sample of a larger table says as much about where items lie
-DROP = 3.32  # of the log-likelihood: half the 99 % quantile of chi-squared with one degree of freedom
+DROP = (
+    3.32  # of the log-likelihood: half the 99 % quantile of chi-squared with one degree of freedom
+)
 SCALES = np.geomspace(0.25, 64, 7)  # of a fitted component's precision
 DRAWS = 100  # of each component, to know what it would score
 
