@@ -10,6 +10,8 @@ from cli import main
 from tests.devices import both
 from tests.devices.both import OPTIONS, Trained, cli, read_run, start, write_callbacks
 
+pytestmark = pytest.mark.long  # two processes start for each
+
 HEAD = ["--model.network", "MLPHead", "--model.network.norm", "batch"]
 WHOLE = ["--model.network.dropout", "0", "--trainer.precision", "64-true"]
 TWO = ["--trainer.devices", "2", "--trainer.strategy", "ddp"]
