@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from lightning_modules.packed.layers.stacked_linear import Span
 from lightning_modules.packed.vmapped_network import VmappedNetwork
+from lightning_modules.threads import forward_flops
 
 # what torch raises where something cannot be mapped
 REFUSALS = (RuntimeError, ValueError, TypeError, AttributeError, IndexError, AssertionError)
@@ -44,13 +44,12 @@ def try_vmap(
         return tensor
 
     try:
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
-            members[0].eval()(inputs[0])
+        forward = batch_size * forward_flops(members[0], input_shape)
         packed = VmappedNetwork(members, "meta")
         with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
             packed.differentiate(inputs, targets, [Span(0, 1), Span(1, 2)], [0, 1])
     except REFUSALS as error:
         return VmapTrial(" ".join(str(error).split())[:160] or type(error).__name__)
     weights = sum(tensor.nbytes for tensor in packed.tensors().values())
-    flops = 3 * counter.get_total_flops()  # forward, and backward twice as much
-    return VmapTrial(None, flops, (kept + 4 * weights) // len(members))
+    # forward, and backward twice as much
+    return VmapTrial(None, 3 * forward, (kept + 4 * weights) // len(members))
