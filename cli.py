@@ -1,5 +1,6 @@
 """The one door, which only wires: `cli.py --help` lists its commands."""
 
+import atexit
 import logging
 import sys
 import threading
@@ -11,7 +12,7 @@ from core.parent_process import die_with_first_process
 from core.platforms import let_waiting_threads_sleep, refuse_other_systems
 from core.terminal import check_command, wants_help
 from experiment import command_help
-from experiment.processes.end_together import end_interrupted, tell_and_end
+from experiment.processes.end_together import end_interrupted, leave_group, tell_and_end
 
 if TYPE_CHECKING:
     from experiment.plurality_cli import PluralityCLI
@@ -130,4 +131,5 @@ if __name__ == "__main__":
     die_with_first_process()
     interrupt_on_signals()
     threading.excepthook = _tell_of_thread
+    atexit.register(leave_group)
     main()

@@ -1,8 +1,8 @@
 """A busy machine: augmented batches and steps of a ResNet-18 beside as many busy loops as there are
 cores, against the same on the machine as it is.
 
-What the load takes is its share of the cores: with n loops on n cores a thread is left n of n + 1
-turns. Both are measured in a process as `cli.py` starts it: torch may use all cores, batches are
+What the load takes is its share of the cores: beside n loops on n cores a work of t threads is left
+n of n + t turns. Both are measured in a process as `cli.py` starts it: torch may use all cores, batches are
 prepared by one thread, and threads that wait sleep. (Where they spin, as is torch's default, 32
 steps of the ResNet-18 did not end in a minute on two cores with a load of 15; so they take 8 s.)
 
@@ -54,6 +54,7 @@ def step() -> Callable[[], object]:
 
 
 WORK = {"an epoch of augmented batches": epoch, "a step of ResNet-18 of width 8": step}
+THREADS = {epoch: 1, step: CORES}
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -88,11 +89,11 @@ def rows() -> Iterator[Row]:
     settings = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": str(CORES)}
     command = [sys.executable, "-m", "benchmarks.busy", "measure"]
     done = subprocess.run(command, env=settings, check=True, stdout=subprocess.PIPE)
-    share = (CORES + 1) / CORES
     for name, (busy, alone) in json.loads(done.stdout).items():
+        share = (CORES + THREADS[WORK[name]]) / CORES
         what = f"{name} beside {CORES} busy loops"
         note = f"{busy / alone:.2f} times as long as without"
-        yield Row(what, f"without, times {share:.2g}", busy, alone * share, 0.8, note)
+        yield Row(what, f"its share of {CORES} cores: without, times {share:.2g}", busy, alone * share, 0.8, note)
 
 
 if __name__ == "__main__":

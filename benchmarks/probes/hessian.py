@@ -3,7 +3,7 @@
 
 Three trained ReLU networks on the embedded digits (simulated annotators), the Hessian of the soft
 cross-entropy over test items in one batch: an MLP and LeNet over all 540, a narrow ResNet-18 (width
-8, digits enlarged to 3 x 32 x 32) over 64. Every method first has to reach the accuracy over
+8, digits enlarged to 3 x 32 x 32) over 16. Every method first has to reach the accuracy over
 several seeds, the peers with the loosest settings that do: PyHessian's tolerance, and as many
 probes as its trace needs; curvlinops' number of products, for the better of Hutch++ and XTrace.
 (Ours does not know the truth and stops where its own estimate of the error says so.) The truth is
@@ -50,7 +50,7 @@ def rows() -> Iterator[Row]:
     for name, network, enlarge, items, seeds, limit in (
         ("MLP (SimpleFFN)", SimpleFFN((1, 8, 8), 10), False, 540, 12, 3.0),
         ("LeNet", LeNet((1, 8, 8), 10), False, 540, 12, 3.0),
-        ("narrow ResNet-18", narrow, True, 64, 4, 1.5),
+        ("narrow ResNet-18", narrow, True, 16, 3, 1.5),
     ):
         train(network, data, enlarge)
         batches = [

@@ -94,6 +94,14 @@ def end(code: int) -> NoReturn:
     os._exit(code)
 
 
+def leave_group() -> None:
+    """Part from the other processes, as the last thing before Python's end: gloo's threads, where
+    they still run then, abort a process that has done its work (exit code 134).
+    """
+    if _have_met():
+        sys.modules["torch.distributed"].destroy_process_group()
+
+
 def _failed_before(store: Any, code: int) -> int | None:
     """The exit code of the process of this run that failed before this one, once that has told why;
     None where none did.

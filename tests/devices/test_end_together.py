@@ -5,6 +5,7 @@ started; none stays behind.
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,33 @@ def test_what_is_no_port_is_refused_before_processes_try_to_meet(
         InputError, match=f"MASTER_PORT is {port}; it must be a number from 0 to 65535"
     ):
         check_port()
+
+
+# one process of two, with a message on its way when it ends; exit functions run from the last
+PARTING = """
+import atexit, sys
+import torch
+import torch.distributed as dist
+from experiment.processes.end_together import leave_group
+
+rank, store = int(sys.argv[1]), "file://" + sys.argv[2]
+dist.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
+atexit.register(lambda: print("together" if dist.is_initialized() else "parted"))
+atexit.register(leave_group)
+dist.all_gather([torch.empty(1) for _ in range(2)], torch.ones(1), async_op=True)
+"""
+
+
+def test_processes_part_before_python_ends(tmp_path: Path):
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", PARTING, str(rank), str(tmp_path / "store")],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    for process in started:
+        assert process.communicate(timeout=HANGS)[0] == "parted\n"
+        assert process.returncode == 0
