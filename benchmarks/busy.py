@@ -93,7 +93,14 @@ def rows() -> Iterator[Row]:
         share = (CORES + THREADS[WORK[name]]) / CORES
         what = f"{name} beside {CORES} busy loops"
         note = f"{busy / alone:.2f} times as long as without"
-        yield Row(what, f"its share of {CORES} cores: without, times {share:.2g}", busy, alone * share, 0.8, note)
+        yield Row(
+            what,
+            f"its share of {CORES} cores: without, times {share:.2g}",
+            busy,
+            alone * share,
+            0.8,
+            note,
+        )
 
 
 if __name__ == "__main__":

@@ -44,18 +44,13 @@ class StackedBatchNorm(StackedLayer):
         """
         self.seen = self._channels(hidden)
         self.by_batch = training and self.seen.numel() > self.weight.numel()
+        mean, variance = self.running_mean.view(-1), self.running_var.view(-1)
         if self.by_batch:
-            self.num_batches_tracked += 1
-        normalised, *self.saved = torch.native_batch_norm(
-            self.seen,
-            self.weight.view(-1),
-            self.bias.view(-1),
-            self.running_mean.view(-1),
-            self.running_var.view(-1),
-            self.by_batch,
-            self.momentum,
-            self.eps,
+            mean, variance = self._statistics()
+        normalised, *_ = torch.native_batch_norm(
+            self.seen, self.weight.view(-1), self.bias.view(-1), mean, variance, False, 0, self.eps
         )
+        self.saved = mean, (variance + self.eps).rsqrt()
         return self._members(normalised, hidden)
 
     def backward(self, gradient: Tensor, further: bool) -> Tensor:
@@ -76,6 +71,21 @@ class StackedBatchNorm(StackedLayer):
         self.weight.grad.view(-1).copy_(of_weight)
         self.bias.grad.view(-1).copy_(of_bias)
         return self._members(of_hidden, gradient)
+
+    def _statistics(self) -> tuple[Tensor, Tensor]:
+        """Mean and variance of each channel, which the running ones follow.
+
+        torch's own loop over long rows takes four times as long as these passes.
+        """
+        dims = [dim for dim in range(self.seen.ndim) if dim != 1]
+        mean = self.seen.mean(dims, keepdim=True)
+        variance = (self.seen - mean).square_().mean(dims)
+        values = self.seen.numel() // self.weight.numel()
+        unbiased = variance * (values / (values - 1))
+        self.running_mean.lerp_(mean.view_as(self.running_mean), self.momentum)
+        self.running_var.lerp_(unbiased.view_as(self.running_var), self.momentum)
+        self.num_batches_tracked += 1
+        return mean.view(-1), variance
 
     def _channels(self, hidden: Tensor) -> Tensor:
         """All members' channels as those of one layer: [B, M * C], or [1, M * C, places * B]."""
