@@ -2,9 +2,10 @@
 cores, against the same on the machine as it is.
 
 What the load takes is its share of the cores: beside n loops on n cores a work of t threads is left
-n of n + t turns. Both are measured in a process as `cli.py` starts it: torch may use all cores, batches are
-prepared by one thread, and threads that wait sleep. (Where they spin, as is torch's default, 32
-steps of the ResNet-18 did not end in a minute on two cores with a load of 15; so they take 8 s.)
+n of n + t turns. Both are measured in a process as `cli.py` starts it: torch may use all cores,
+batches are prepared by one thread, and threads that wait sleep. (Where they spin, as is torch's
+default, 32 steps of the ResNet-18 did not end in a minute on two cores with a load of 15; so they
+take 8 s.)
 
     python -m benchmarks.busy        about half a minute
 """
