@@ -52,10 +52,12 @@ class StratumScores(Probe):
             if name:
                 scores |= {
                     f"{metric}_{name[:-1]}": value
-                    for metric, value in every_score(probs, labels).items()
+                    for metric, value in every_score(probs, labels, data.ordinal).items()
                 }
             for stratum, mask in strata.items():
-                scores |= stratum_scores(probs, labels, mask, f"{name}{stratum}")
+                scores |= stratum_scores(
+                    probs, labels, mask, f"{name}{stratum}", data.ordinal
+                )
         undefined = [name for name, value in scores.items() if math.isnan(value)]
         notes = (
             [f"StratumScores: not defined on these items and left out: {', '.join(undefined)}."]
@@ -73,7 +75,7 @@ class StratumScores(Probe):
 
 
 def stratum_scores(
-    probs: Tensor, target_probs: Tensor, mask: Tensor, stratum: str
+    probs: Tensor, target_probs: Tensor, mask: Tensor, stratum: str, ordinal: bool = False
 ) -> dict[str, float]:
     """Every score of the items under a mask, by its name with the stratum's; nothing without items.
 
@@ -82,5 +84,5 @@ def stratum_scores(
     >>> scores["kl_hlv"], round(scores["soft_nll_hlv"], 4)
     (0.0, 0.6931)
     """
-    scores = every_score(probs[mask], target_probs[mask]) if mask.any() else {}
+    scores = every_score(probs[mask], target_probs[mask], ordinal) if mask.any() else {}
     return {f"{name}_{stratum}": value for name, value in scores.items()}

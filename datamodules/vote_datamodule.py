@@ -33,6 +33,7 @@ class VoteDataModule(LightningDataModule, ABC):
     num_classes: int
     input_shape: tuple[int, ...]
     class_names: tuple[str, ...] = ()  # for people, where classes have names
+    ordinal = False  # True where classes are in an order, as ratings are; their scores join
     simulated = False  # True where the annotators are a simulation; results say so
     # False where another seed draws other items, so that row numbers mean nothing across seeds
     same_items = True

@@ -71,6 +71,7 @@ def build_classifier(config: dict[str, Any], data: VoteDataModule) -> AnnotatorC
         if model.get(name)
     }
     options = {"monitor": model["monitor"], "channels_last": model.get("channels_last", False)}
+    options["ordinal"] = data.ordinal
     return AnnotatorClassifier(
         data.input_shape, data.num_classes, seed=model["seed"], **options, **parts
     )

@@ -11,9 +11,9 @@ from typing import Any
 from experiment.build import class_of
 from experiment.option_defaults import LEARNING, MODEL, SCHEMA, TRAINER, defaults_of, snapshot
 
-# Where files lie and who reads them does not change a run; the seed is that of the whole run, which
-# is told apart.
-PLACES = ("root", "cache", "num_workers", "seed")
+# Where files lie, who reads them and which scores join does not change a run; the seed is that of
+# the whole run, which is told apart.
+PLACES = ("root", "cache", "num_workers", "ordinal", "seed")
 
 
 def all_options(config: dict[str, Any]) -> dict[str, Any]:

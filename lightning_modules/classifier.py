@@ -49,6 +49,7 @@ class AnnotatorClassifier(LightningModule):
         channels_last: bool = False,
         monitor: Literal["val/soft_nll", "val/hard_nll"] = "val/soft_nll",
         compile: bool = False,
+        ordinal: bool = False,
     ):
         """
         Args:
@@ -67,6 +68,7 @@ class AnnotatorClassifier(LightningModule):
             compile: Let torch.compile make training steps faster, after a first step that takes
                 much longer. Evaluation, probes and checkpoints are those of the plain network. It
                 needs a C++ compiler.
+            ordinal: Whether scores of ordered classes join in a test. Linked from the datamodule.
         """
         super().__init__()
         # initial weights depend on the seed alone, not on what was drawn before
@@ -86,7 +88,8 @@ class AnnotatorClassifier(LightningModule):
         # of the latest validation, until plateaus have seen it
         self._plateau_score: Tensor | None = None
         self.train_loss = MeanLoss()
-        self.val_metrics, self.test_metrics = mean_metrics("val/"), every_metric("test/")
+        self.val_metrics = mean_metrics("val/")
+        self.test_metrics = every_metric("test/", ordinal)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits [B, K]; in training by the compiled network, where there is one."""

@@ -60,9 +60,9 @@ def mean_metrics(prefix: str) -> MetricCollection:
     return _collection(cheap, prefix, nan_ok=True)
 
 
-def every_metric(prefix: str) -> MetricCollection:
-    """All of them, for a test."""
-    return _collection(list(registered().values()), prefix)
+def every_metric(prefix: str, ordinal: bool = False) -> MetricCollection:
+    """All of them, for a test; those of ordered classes where `ordinal` says that they are."""
+    return _collection(list(registered(ordinal).values()), prefix)
 
 
 def _collection(scores: list[Score], prefix: str, nan_ok: bool = False) -> MetricCollection:
@@ -72,13 +72,15 @@ def _collection(scores: list[Score], prefix: str, nan_ok: bool = False) -> Metri
     return ScoreCollection(metrics, prefix)
 
 
-def every_score(probs: Values, target_probs: Values) -> dict[str, float]:
+def every_score(
+    probs: Values, target_probs: Values, ordinal: bool = False
+) -> dict[str, float]:
     """What `every_metric` computes, as a function of items that are all at hand.
 
     NaN where a score is not defined on them.
     """
     model, annotator_probs = (table.detach() for table in distributions(probs, target_probs))
     values = {}
-    for group in by_function(registered().values()):
+    for group in by_function(registered(ordinal).values()):
         values |= values_of(group, model, annotator_probs)
     return {name: float(value) for name, value in values.items()}

@@ -49,7 +49,7 @@ def binned_gap(confidence: Values, outcome: Values, bins: int) -> Tensor:
     """
     confidence, order = as_double(confidence).sort(stable=True)
     gap = (
-        confidence - _mean_over_ties(confidence[:, None], as_double(outcome)[order][:, None])[:, 0]
+        confidence - mean_over_ties(confidence[:, None], as_double(outcome)[order][:, None])[:, 0]
     )
     return _sum_by(_equal_mass_bins(len(gap), bins), gap, bins).abs().sum() / len(gap)
 
@@ -94,7 +94,7 @@ def brier_decomposition(probs: Values, target_probs: Values, bins: int = 15) -> 
     forecast, order = model.sort(dim=0, stable=True)
     base_rate = annotator_probs.mean(0)
     uncertainty = (annotator_probs - base_rate).square().sum(1).mean()
-    outcome = _mean_over_ties(forecast, annotator_probs.gather(0, order))
+    outcome = mean_over_ties(forecast, annotator_probs.gather(0, order))
     items = len(forecast)
     bin_of = _equal_mass_bins(items, bins).to(forecast.device)
     size = _sum_by(bin_of, torch.ones_like(forecast), bins)
@@ -108,7 +108,7 @@ def brier_decomposition(probs: Values, target_probs: Values, bins: int = 15) -> 
     return BrierParts(reliability, between + within, uncertainty)
 
 
-def _mean_over_ties(forecast: Tensor, outcome: Tensor) -> Tensor:
+def mean_over_ties(forecast: Tensor, outcome: Tensor) -> Tensor:
     """Give items of equal forecast (sorted, column by column) their common mean outcome: which of
     them falls into which bin is chance.
     """

@@ -26,17 +26,27 @@ from metrics.calibration import (
     equal_mass_ece,
     smooth_ece,
 )
+from metrics.decisions import aurc, disagreement_auroc, macro_f1
 from metrics.inputs import Values, as_double, distributions, distributions_of_items
+from metrics.ordinal import (
+    mean_rating_error,
+    ranked_probability_score,
+    rating_alpha,
+    wasserstein_distance,
+)
 
 __all__ = [
     "BrierParts",
     "Kind",
     "Outcome",
+    "aurc",
     "binned_gap",
     "brier_decomposition",
     "confidence_and_outcome",
     "correlation",
+    "disagreement_auroc",
     "entropy",
+    "entropy_calibration_error",
     "entropy_correlation",
     "equal_mass_ece",
     "hard_accuracy",
@@ -47,10 +57,18 @@ __all__ = [
     "item_js",
     "item_kl",
     "item_nll",
+    "js_divergence",
     "kl_divergence",
+    "macro_f1",
+    "mean_rating_error",
+    "rank_calibration_score",
+    "ranked_probability_score",
+    "rating_alpha",
     "smooth_ece",
     "soft_brier",
     "soft_nll",
+    "total_variation",
+    "wasserstein_distance",
 ]
 
 Kind = Literal["spearman", "pearson"]
@@ -149,6 +167,53 @@ def soft_brier(probs: Values, target_probs: Values) -> Tensor:
 def hard_accuracy(probs: Values, target_probs: Values) -> Tensor:
     """Share of items whose predicted class is the annotators' majority class."""
     return per_item.hit(*distributions(probs, target_probs)).mean()
+
+
+def total_variation(probs: Values, target_probs: Values) -> Tensor:
+    """Mean total variation distance to annotators, DistCE of Baan et al. 2022: the least share of
+    votes that would have to change.
+
+    Soft accuracy, the mean of the summed minima of both, is 1 minus it.
+
+    >>> total_variation([[0.5, 0.5]], [[1.0, 0.0]]).item()
+    0.5
+    """
+    return per_item.tvd(*distributions(probs, target_probs)).mean()
+
+
+def js_divergence(probs: Values, target_probs: Values) -> Tensor:
+    """Mean Jensen-Shannon divergence between model and annotators, in nats."""
+    return per_item.js(*distributions(probs, target_probs)).mean()
+
+
+def entropy_calibration_error(
+    probs: Values, target_probs: Values, absolute: bool = True
+) -> Tensor:
+    """EntCE of Baan et al. 2022: the mean difference between the model's entropy and the
+    annotators', in nats.
+
+    Their code has both forms. Without `absolute`, errors up and down cancel out, and the sign says
+    whether the model is less sure than people (above 0) or surer.
+    """
+    return per_item.entropy_error(*distributions(probs, target_probs), absolute).mean()
+
+
+def rank_calibration_score(
+    probs: Values, target_probs: Values, ties: per_item.Ties = "free"
+) -> Tensor:
+    """RankCS of Baan et al. 2022: the share of items of which the model ranks all classes as
+    annotators do.
+
+    What of classes with equally many votes, as all have that nobody chose, the source does not
+    state. Where ties are "free" the model may rank them in any order; by "first" the lower class
+    number comes first on both sides, as by a stable sort. A tie of the model's own between classes
+    that annotators rank is no match.
+
+    >>> rank_calibration_score([[0.5, 0.2, 0.3], [0.3, 0.5, 0.2]],
+    ...     [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1]]).item()
+    0.5
+    """
+    return per_item.same_ranking(*distributions(probs, target_probs), ties).mean()
 
 
 def entropy_correlation(probs: Values, target_probs: Values, kind: Kind = "spearman") -> Tensor:

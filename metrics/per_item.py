@@ -11,10 +11,13 @@ look at what they are given.
 [0.5, 0.0]
 """
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
 TINY = torch.finfo(torch.float64).tiny
+Ties = Literal["free", "first"]
 
 
 def entropy(probs: Tensor) -> Tensor:
@@ -53,12 +56,72 @@ def brier(probs: Tensor, target_probs: Tensor) -> Tensor:
     return (probs.double() - target_probs.double()).square().sum(-1)
 
 
+def tvd(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Total variation distance: half the sum of absolute differences."""
+    return (probs.double() - target_probs.double()).abs().sum(-1) / 2
+
+
+def entropy_error(probs: Tensor, target_probs: Tensor, absolute: bool = True) -> Tensor:
+    """How far the model's entropy is from the annotators', in nats."""
+    error = entropy(probs) - entropy(target_probs)
+    return error.abs() if absolute else error
+
+
+def same_ranking(probs: Tensor, target_probs: Tensor, ties: Ties = "free") -> Tensor:
+    """1 where the model ranks all classes as annotators do, else 0; NaN where the model says
+    NaN.
+    """
+    model = probs.double()
+    people = target_probs.double().expand(model.shape)
+    if ties == "first":
+        same = (_ranking(model) == _ranking(people)).all(-1)
+    else:
+        # classes by the annotators' order, and within their ties by the model's
+        order = model.argsort(-1, descending=True)
+        people, model = people.gather(-1, order), model.gather(-1, order)
+        people, order = people.sort(-1, descending=True, stable=True)
+        model = model.gather(-1, order)
+        falls = model[..., 1:] < model[..., :-1]
+        same = (falls | (people[..., 1:] == people[..., :-1])).all(-1)
+    return torch.where(probs.isnan().any(-1), torch.nan, same.double())
+
+
+def _ranking(probs: Tensor) -> Tensor:
+    return probs.argsort(-1, descending=True, stable=True)
+
+
 def hit(probs: Tensor, target_probs: Tensor) -> Tensor:
     """1 where the predicted class is the majority's, else 0; NaN where the model says NaN."""
     confidence, predicted = probs.double().max(-1)
     return torch.where(
         confidence.isnan(), confidence, (predicted == target_probs.double().argmax(-1)).double()
     )
+
+
+def wasserstein(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Wasserstein-1 distance where neighbouring classes are 1 apart."""
+    return _above(probs, target_probs).abs().sum(-1)
+
+
+def rps(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """Ranked probability score: the squared distance of cumulative distributions."""
+    return _above(probs, target_probs).square().sum(-1)
+
+
+def rating_error(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """How far the model's mean rating is from the annotators', in classes."""
+    return (mean_rating(probs) - mean_rating(target_probs)).abs()
+
+
+def mean_rating(probs: Tensor) -> Tensor:
+    """The mean of class numbers, which begin at 0."""
+    rating = torch.arange(probs.shape[-1], dtype=torch.float64, device=probs.device)
+    return (probs.double() * rating).sum(-1)
+
+
+def _above(probs: Tensor, target_probs: Tensor) -> Tensor:
+    """By how much more the model says "at most this class" than annotators do, but for the last."""
+    return (probs.double() - target_probs.double()).cumsum(-1)[..., :-1]
 
 
 def map_values(probs: Tensor, annotators: Tensor, target_class: Tensor) -> Tensor:

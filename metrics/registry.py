@@ -21,8 +21,9 @@ from core.errors import InputError
 
 Better = Literal["lower", "higher"]
 # The best constant prediction: training items' mean distribution, how often each class is their
-# majority, or none that depends on them, with a score of 0.
-Floor = Literal["mean", "majority", "zero"]
+# majority, or none that depends on them, with a score of 0 or of 1/2. Where it is another one, the
+# function that gives it of their distributions, from [N, K] to [K], both numpy.
+Floor = Literal["mean", "majority", "zero", "half"] | Callable[[Any], Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The forms that StratumScores gives every score: `kl_nohlv`, and `kl_original_nohlv` where a
@@ -49,6 +50,8 @@ class Score:
     part: str = ""  # of what the function gives, where that has several, each a score
     undefined: str = ""  # why it may have no value, in words
     floor: Floor | None = None  # what a score of 0 skill is; None: there is no skill of it
+    ordinal: bool = False  # of classes in an order alone: it joins where a datamodule has such
+    reference: str = ""  # who defined it, and what else it is called
     # a torchmetrics class that keeps less than all items; without one it follows from the function
     metric: Callable[..., Metric] | None = None
 
@@ -93,9 +96,11 @@ class Score:
 _scores: dict[str, Score] = {}
 
 
-def registered() -> dict[str, Score]:
-    """Every score by its name, in the order of registration."""
-    return dict(_scores)
+def registered(ordinal: bool = False) -> dict[str, Score]:
+    """Every score by its name, in the order of registration; those of classes in an order only
+    where `ordinal` asks for them.
+    """
+    return {name: score for name, score in _scores.items() if ordinal or not score.ordinal}
 
 
 def add(score: Score) -> None:
@@ -181,6 +186,8 @@ def scores_in_words() -> str:
         + ", ".join(
             filter(None, [score.label, score.unit, score.better and f"{score.better} is better"])
         )
+        + (" (of ordered classes)" if score.ordinal else "")
+        + (f" [{score.reference}]" if score.reference else "")
         for score in _scores.values()
     )
 

@@ -60,7 +60,7 @@ def lack_of(config: dict[str, Any], results: dict[str, Any]) -> Lack:
     measured = {probe["class_path"] for probe in results.get("probes", [])}
     missing = missing_probes(config, results)
     return Lack(
-        [name for name in registered() if name not in results["metrics"]],
+        [name for name in registered(_is_ordinal(config)) if name not in results["metrics"]],
         [probe for probe in missing if probe["class_path"] not in measured],
         [probe for probe in missing if probe["class_path"] in measured],
     )
@@ -150,6 +150,12 @@ def _tested(
         name.removeprefix("test/"): float(value) for name, value in trainer.callback_metrics.items()
     }
     return classifier.to(trainer.strategy.root_device), scores
+
+
+def _is_ordinal(config: dict[str, Any]) -> bool:
+    """What the run's datamodule will say, without its data."""
+    data = config["data"]
+    return data.get("init_args", {}).get("ordinal", class_of(data).ordinal)
 
 
 def _probes_of_scores(results: dict[str, Any]) -> list[Probe]:

@@ -39,7 +39,7 @@ def undefined_in_words(metrics: dict[str, float]) -> list[str]:
     ['entropy_pearson is not defined, because one of the two entropies is the same for all items.',
     'own is not defined, because it is inf.']
     """
-    reasons = {name: score.undefined for name, score in registered().items()}
+    reasons = {name: score.undefined for name, score in registered(ordinal=True).items()}
     undefined = {name: value for name, value in metrics.items() if not math.isfinite(value)}
     return [
         f"{name} is not defined, because {reasons.get(name) or f'it is {value}'}."

@@ -37,12 +37,13 @@ def describe(data: VoteDataModule) -> Iterator[str]:
     labels = data.class_names or tuple(map(str, range(data.num_classes)))
     votes, names = summary.votes, tuple(f"'{printed(label)}'" for label in labels)
     crowd = "SIMULATED annotators" if data.simulated else "not marked as simulated"
+    order = ", in this order" if data.ordinal else ""
     yield f"{data.name}: {votes.source}"
     yield _line("annotators", crowd)
     yield _line("items", f"{len(votes) + len(summary.unvoted):,}, {_kind(summary.items)}")
     unvoted = _named(summary.unvoted, "they cannot be trained on")
     yield _line("without votes", unvoted if len(summary.unvoted) else "none")
-    yield _line("classes", f"{len(names)}: {name_some(names, shown=MOST_CLASSES)}")
+    yield _line("classes", f"{len(names)}{order}: {name_some(names, shown=MOST_CLASSES)}")
     yield from _of_look_alikes(look_alikes(labels))
     yield from _of_votes(summary)
     if votes.counts is None:
@@ -58,7 +59,7 @@ def describe(data: VoteDataModule) -> Iterator[str]:
     edges = np.linspace(0, 1, 11)
     heights, _ = np.histogram(votes.normalized_entropy.clip(0, 1), edges)
     yield from bars([f"{low:.1f} to {high:.1f}" for low, high in pairwise(edges)], heights)
-    yield _line("agreement", _agreement(summary))
+    yield _line("agreement", _agreement(summary, data.ordinal))
     yield from _of_duplicates(summary)
     yield from _of_annotators(summary, names)
 
@@ -100,7 +101,7 @@ def _of_classes(shares: np.ndarray, names: Sequence[str]) -> Iterator[str]:
         yield _line("never chosen", name_some(never))
 
 
-def _agreement(summary: DatasetSummary) -> str:
+def _agreement(summary: DatasetSummary, ordinal: bool) -> str:
     if summary.votes.counts is None:
         return "not known, there are only probabilities"
     alpha = krippendorff_alpha(summary.votes.counts)
@@ -109,7 +110,10 @@ def _agreement(summary: DatasetSummary) -> str:
             "Krippendorff's alpha is not defined: no item has two votes, or all votes name one "
             "class"
         )
-    return f"Krippendorff's alpha {alpha:.3f} (nominal; 1 is perfect, 0 is chance)"
+    of_order = ""
+    if ordinal:
+        of_order = f", {krippendorff_alpha(summary.votes.counts, interval=True):.3f} as ratings"
+    return f"Krippendorff's alpha {alpha:.3f} (nominal; 1 is perfect, 0 is chance){of_order}"
 
 
 def _of_duplicates(summary: DatasetSummary) -> Iterator[str]:

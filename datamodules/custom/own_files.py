@@ -1,6 +1,6 @@
 """Which files and columns hold votes and items of the user's own, and how they are read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from core.bounded_files import is_endless
-from core.errors import InputError
+from core.errors import InputError, name_some
 from datamodules.custom.own_items import (
     Items,
     items_of_votes,
@@ -22,6 +22,7 @@ from datamodules.embedders.embedder import Inputs
 from datamodules.io.arrow_tables import read_columns
 from datamodules.io.dictionary_encoding import encode_columns
 from datamodules.memmap_inputs import memmap_array
+from datamodules.votes.labels import printed
 
 
 class OwnData(NamedTuple):
@@ -57,6 +58,7 @@ class OwnFiles:
     embedding: str | None
     embeddings: str | None
     split_column: str | None
+    ordinal: bool = False
 
     def __post_init__(self):
         form, kind = self.form, self.kind
@@ -135,6 +137,8 @@ class OwnFiles:
         encoded = encode_columns(source, names)
         items = self._matching(items or items_of_votes(encoded, self.item, beside, source))
         table = read_single_votes(encoded, self.item, label, annotator, items, self.classes, source)
+        if self.ordinal and not self.classes:
+            _check_steps(table.class_names, source)
         return OwnData(items, table)
 
     def _matching(self, items: Items) -> Items:
@@ -194,3 +198,19 @@ def _only_one(options: Mapping[str, object], words: str) -> str:
             f"{named} {'are' if len(given) > 1 else 'is'} given; exactly one must be, of {words}."
         )
     return given[0]
+
+
+def _check_steps(labels: Sequence[str], source: Path | str) -> None:
+    """Labels that are ratings are numbers at equal distances; their order is then known, and none
+    between them is missing.
+    """
+    try:
+        steps = np.diff(np.array(labels, dtype=float))
+    except ValueError:  # texts
+        steps = np.array([np.nan])
+    if not np.allclose(steps, steps[:1]):
+        some = name_some([f"'{printed(label)}'" for label in labels])
+        raise InputError(
+            f"data.ordinal needs data.classes, all labels of {source} in their order, because "
+            f"{some} are no numbers at equal distances."
+        )

@@ -56,6 +56,7 @@ class OwnVotes(FrozenInThreeParts):
         leave_out_unvoted: bool = False,
         count_repeated: bool = False,
         simulated: bool = False,
+        ordinal: bool = False,
         root: str = ".",
         **kwargs,
     ):
@@ -65,8 +66,7 @@ class OwnVotes(FrozenInThreeParts):
                 of a dataset on the hub.
             item: The column of items' ids, in `votes` and in `inputs`.
             label: The column of labels, where every row is one vote.
-            annotator: The column that says whose vote it is. Only checks need it, and it is worth
-                giving.
+            annotator: The column that says whose vote it is. Only checks need it; do give it.
             counts: Columns of vote counts, one for each class; or the one column that holds them as
                 lists. Every row is an item.
             probs: The same for probabilities.
@@ -83,21 +83,22 @@ class OwnVotes(FrozenInThreeParts):
                 without that, those of `votes` if every row is an item, else items' ids are its row
                 numbers.
             embedder: A class of datamodules.embedders by name, for text or image.
-            image_side: Every image is brought to this width and height, in pixels, before it is
-                embedded.
+            image_side: Width and height in pixels that images are brought to before embedding.
             split_column: A column that says train, val or test for each item, instead of
                 `fractions`.
             leave_out_unvoted: Train without the items that have no vote; else they are an error.
             count_repeated: Count it as another vote if someone votes on an item again; else it is
                 an error.
             simulated: Say so if the annotators are a simulation; results and reports then do, too.
+            ordinal: Say so if the classes are in an order, as ratings are: scores of ordered
+                classes then join. `classes` tells the order of labels that are no numbers.
             root: The folder that all these files are below.
         """
         super().__init__(embedder=embedder, root=root, **kwargs)  # pyright: ignore[reportArgumentType]
         names = tuple(map(str, classes))
         self.own = OwnFiles(
             root, votes, item, label, annotator, counts, probs, names,
-            inputs, text, image, embedding, embeddings, split_column,
+            inputs, text, image, embedding, embeddings, split_column, ordinal,
         )  # fmt: skip
         kind = self.own.kind
         if (embedder is None) == (kind in ("text", "image")):
@@ -109,7 +110,7 @@ class OwnVotes(FrozenInThreeParts):
             )
         if image_side < 1:
             raise InputError(f"data.image_side is {image_side}; it must be 1 or more pixels.")
-        self.image_side, self.simulated = image_side, simulated
+        self.image_side, self.simulated, self.ordinal = image_side, simulated, ordinal
         self.leave_out_unvoted, self.count_repeated = leave_out_unvoted, count_repeated
 
     @property

@@ -38,6 +38,7 @@ class POPQUORN(FrozenInThreeParts):
     """
 
     num_classes = 5
+    ordinal = True
     class_names = ("1 (least polite)", "2", "3", "4", "5 (most polite)")
     # No checksum of the authors' own file is known here: a file is told by its totals, those of the
     # rebuilt one, and the rebuilt one by its digest.

@@ -11,8 +11,9 @@ FAR = 3.0  # standard deviations below the median annotator
 RARE = 1e-3  # the chance of always giving one label, below which it is suspicious
 
 
-def krippendorff_alpha(counts: np.ndarray) -> float:
-    """Krippendorff's alpha for nominal data from counts [N, K].
+def krippendorff_alpha(counts: np.ndarray, interval: bool = False) -> float:
+    """Krippendorff's alpha from counts [N, K]: for nominal data, or for `interval` data, where
+    classes are numbers at equal distances and near ones disagree less.
 
     1 is perfect agreement, 0 that of chance.
 
@@ -22,19 +23,29 @@ def krippendorff_alpha(counts: np.ndarray) -> float:
     >>> round(krippendorff_alpha(np.array([[2, 0], [0, 2], [1, 1]])), 4)  # 1 - (1/3) / (3/5)
     0.4444
     """
-    agreeing, of_class = 0.0, np.zeros(counts.shape[1])
+    differences = _squared_differences if interval else _differing_pairs
+    observed, of_class = 0.0, np.zeros(counts.shape[1])
     for start in range(0, len(counts), step := max(1, AT_ONCE // counts.shape[1])):
         part = counts[start : start + step].astype(np.float64)
         votes = part.sum(1)
         part, votes = part[votes > 1], votes[votes > 1]
-        agreeing += float(((part * (part - 1)).sum(1) / (votes - 1)).sum())
+        observed += float((differences(part) / (votes - 1)).sum())
         of_class += part.sum(0)
-    total = of_class.sum()
-    # ordered pairs of votes that differ, whatever their items
-    by_chance = total * (total - 1) - (of_class * (of_class - 1)).sum()
-    if by_chance == 0:
+    if np.count_nonzero(of_class) < 2:
         return float("nan")
-    return float(1 - (total - agreeing) * (total - 1) / by_chance)
+    by_chance = differences(of_class[None])[0]  # of any two votes, whatever their items
+    return float(1 - observed * (of_class.sum() - 1) / by_chance)
+
+
+def _differing_pairs(counts: np.ndarray) -> np.ndarray:
+    """Of each row, the ordered pairs of votes for different classes."""
+    return counts.sum(1) ** 2 - (counts**2).sum(1)
+
+
+def _squared_differences(counts: np.ndarray) -> np.ndarray:
+    """Of each row, the squared distance of classes, summed over ordered pairs of votes."""
+    rating = np.arange(counts.shape[1], dtype=np.float64)
+    return 2 * (counts.sum(1) * (counts @ rating**2) - (counts @ rating) ** 2)
 
 
 @dataclass(frozen=True)

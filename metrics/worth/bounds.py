@@ -7,6 +7,7 @@ distribution that they are drawn from.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -89,13 +90,14 @@ def score_floors(
     """What the best constant prediction out of training items scores on these, by name."""
     majority = np.bincount(train_probs.argmax(1), minlength=probs.shape[1]) / len(train_probs)
     values: dict[str, float | None] = {}
-    for kind, constant in {"mean": train_probs.mean(0), "majority": majority}.items():
+    constants: dict[Any, np.ndarray] = {"mean": train_probs.mean(0), "majority": majority}
+    constants |= {score.floor: score.floor(train_probs) for score in scores if callable(score.floor)}
+    for kind, constant in constants.items():
         chosen = [score for score in scores if score.floor == kind]
         said = _values(chosen, np.broadcast_to(constant, probs.shape), probs)
         values |= {score.name: float(value) for score, value in zip(chosen, said, strict=True)}
-    return {
-        score.name: 0.0 if score.floor == "zero" else values.get(score.name) for score in scores
-    }
+    fixed: dict[Any, float] = {"zero": 0.0, "half": 0.5}
+    return {score.name: fixed.get(score.floor, values.get(score.name)) for score in scores}
 
 
 def split_half_scores(

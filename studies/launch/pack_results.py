@@ -64,7 +64,7 @@ def write_member(
     record = training_record(member, run)
     write_training(folder, record)
     about = describe_run(data, delivery, votes_per_item, network, folder, checkpoint, targets)
-    metrics = every_metric("")
+    metrics = every_metric("", data.ordinal)
     probs, annotator_probs, _ = predictions(member.classifier, data, data.corpus.splits["test"])
     for batch in zip(
         probs.split(data.batch_size), annotator_probs.split(data.batch_size), strict=True

@@ -161,13 +161,13 @@ class _Measures(Mapping[str, Measure]):
     """All that is known by name: also a score that somebody's module registers later."""
 
     def __getitem__(self, metric: str) -> Measure:
-        return _known(tuple(registered().values()))[metric]
+        return _known(tuple(registered(ordinal=True).values()))[metric]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_known(tuple(registered().values())))
+        return iter(_known(tuple(registered(ordinal=True).values())))
 
     def __len__(self) -> int:
-        return len(_known(tuple(registered().values())))
+        return len(_known(tuple(registered(ordinal=True).values())))
 
 
 MEASURES = _Measures()
