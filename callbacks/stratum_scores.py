@@ -55,9 +55,7 @@ class StratumScores(Probe):
                     for metric, value in every_score(probs, labels, data.ordinal).items()
                 }
             for stratum, mask in strata.items():
-                scores |= stratum_scores(
-                    probs, labels, mask, f"{name}{stratum}", data.ordinal
-                )
+                scores |= stratum_scores(probs, labels, mask, f"{name}{stratum}", data.ordinal)
         undefined = [name for name, value in scores.items() if math.isnan(value)]
         notes = (
             [f"StratumScores: not defined on these items and left out: {', '.join(undefined)}."]

@@ -72,9 +72,7 @@ def _collection(scores: list[Score], prefix: str, nan_ok: bool = False) -> Metri
     return ScoreCollection(metrics, prefix)
 
 
-def every_score(
-    probs: Values, target_probs: Values, ordinal: bool = False
-) -> dict[str, float]:
+def every_score(probs: Values, target_probs: Values, ordinal: bool = False) -> dict[str, float]:
     """What `every_metric` computes, as a function of items that are all at hand.
 
     NaN where a score is not defined on them.

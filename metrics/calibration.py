@@ -48,9 +48,7 @@ def binned_gap(confidence: Values, outcome: Values, bins: int) -> Tensor:
     0.1...
     """
     confidence, order = as_double(confidence).sort(stable=True)
-    gap = (
-        confidence - mean_over_ties(confidence[:, None], as_double(outcome)[order][:, None])[:, 0]
-    )
+    gap = confidence - mean_over_ties(confidence[:, None], as_double(outcome)[order][:, None])[:, 0]
     return _sum_by(_equal_mass_bins(len(gap), bins), gap, bins).abs().sum() / len(gap)
 
 

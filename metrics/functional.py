@@ -186,9 +186,7 @@ def js_divergence(probs: Values, target_probs: Values) -> Tensor:
     return per_item.js(*distributions(probs, target_probs)).mean()
 
 
-def entropy_calibration_error(
-    probs: Values, target_probs: Values, absolute: bool = True
-) -> Tensor:
+def entropy_calibration_error(probs: Values, target_probs: Values, absolute: bool = True) -> Tensor:
     """EntCE of Baan et al. 2022: the mean difference between the model's entropy and the
     annotators', in nats.
 

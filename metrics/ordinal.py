@@ -52,7 +52,7 @@ def rating_alpha(probs: Values, target_probs: Values) -> Tensor:
     annotators themselves.)
 
     >>> round(rating_alpha([[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.5, 0.5]]).item(), 4)
-    0.5455
+    0.7273
     """
     model, people = map(per_item.mean_rating, distributions(probs, target_probs))
     both = torch.cat([model, people])

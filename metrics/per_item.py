@@ -77,9 +77,9 @@ def same_ranking(probs: Tensor, target_probs: Tensor, ties: Ties = "free") -> Te
         same = (_ranking(model) == _ranking(people)).all(-1)
     else:
         # classes by the annotators' order, and within their ties by the model's
-        order = model.argsort(-1, descending=True)
+        order = model.argsort(dim=-1, descending=True)
         people, model = people.gather(-1, order), model.gather(-1, order)
-        people, order = people.sort(-1, descending=True, stable=True)
+        people, order = people.sort(dim=-1, descending=True, stable=True)
         model = model.gather(-1, order)
         falls = model[..., 1:] < model[..., :-1]
         same = (falls | (people[..., 1:] == people[..., :-1])).all(-1)
@@ -87,7 +87,7 @@ def same_ranking(probs: Tensor, target_probs: Tensor, ties: Ties = "free") -> Te
 
 
 def _ranking(probs: Tensor) -> Tensor:
-    return probs.argsort(-1, descending=True, stable=True)
+    return probs.argsort(dim=-1, descending=True, stable=True)
 
 
 def hit(probs: Tensor, target_probs: Tensor) -> Tensor:

@@ -91,7 +91,9 @@ def score_floors(
     majority = np.bincount(train_probs.argmax(1), minlength=probs.shape[1]) / len(train_probs)
     values: dict[str, float | None] = {}
     constants: dict[Any, np.ndarray] = {"mean": train_probs.mean(0), "majority": majority}
-    constants |= {score.floor: score.floor(train_probs) for score in scores if callable(score.floor)}
+    constants |= {
+        score.floor: score.floor(train_probs) for score in scores if callable(score.floor)
+    }
     for kind, constant in constants.items():
         chosen = [score for score in scores if score.floor == kind]
         said = _values(chosen, np.broadcast_to(constant, probs.shape), probs)

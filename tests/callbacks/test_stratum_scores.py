@@ -46,6 +46,7 @@ def test_results_hold_every_score_by_stratum(tmp_path: Path):
     )
     unanimous = annotator_probs.max(1).values == 1
     undefined = {"entropy_spearman_nohlv", "entropy_pearson_nohlv"}
+    undefined |= {"disagreement_auroc_nohlv", "disagreement_auroc_hlv"}
     for stratum, mask in (("nohlv", unanimous), ("hlv", ~unanimous)):
         metrics = every_metric("")
         metrics.update(probs[mask], annotator_probs[mask])
@@ -58,7 +59,7 @@ def test_results_hold_every_score_by_stratum(tmp_path: Path):
     assert not undefined & results["metrics"].keys()
     assert results["notes"] == [
         "StratumScores: not defined on these items and left out: entropy_spearman_nohlv, "
-        "entropy_pearson_nohlv."
+        "entropy_pearson_nohlv, disagreement_auroc_nohlv, disagreement_auroc_hlv."
     ]
 
 

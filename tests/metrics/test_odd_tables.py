@@ -30,13 +30,10 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_a_score_is_a_number_or_says_why_it_is_not(name: str):
     values = metrics.every_score(*TABLES[name], ordinal=True)
-    undefined = {name for name, value in values.items() if not math.isfinite(value)}
+    undefined = {name: value for name, value in values.items() if not math.isfinite(value)}
     assert all(EVERY[name].undefined for name in undefined)
-    reasons = undefined_in_words({name: values[name] for name in undefined})
-    assert reasons == [
-        f"{name} is not defined, because {EVERY[name].undefined}."
-        for name in values
-        if name in undefined
+    assert undefined_in_words(undefined) == [
+        f"{name} is not defined, because {EVERY[name].undefined}." for name in undefined
     ]
 
 

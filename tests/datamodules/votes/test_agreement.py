@@ -41,7 +41,12 @@ def test_alpha_of_krippendorffs_own_examples(observers: tuple[str, ...], publish
     assert krippendorff_alpha(counts_of(observers)) == pytest.approx(published, abs=5e-4)
 
 
-def alpha_by_pairs(counts: np.ndarray) -> float:
+def test_interval_alpha_of_krippendorffs_own_example():
+    observers, _ = PUBLISHED[2]
+    assert krippendorff_alpha(counts_of(observers), interval=True) == pytest.approx(0.849, abs=5e-4)
+
+
+def alpha_by_pairs(counts: np.ndarray, interval: bool) -> float:
     """His definition, pair by pair: observed disagreement within units over that of all pairs of
     values, whatever their units.
     """
@@ -51,19 +56,23 @@ def alpha_by_pairs(counts: np.ndarray) -> float:
         if sum(row) > 1
     ]
     values = [value for unit in units for value in unit]
-    observed = sum(
-        sum(a != b for a, b in permutations(unit, 2)) / (len(unit) - 1) for unit in units
-    ) / len(values)
-    expected = sum(a != b for a, b in permutations(values, 2)) / (len(values) * (len(values) - 1))
+
+    def disagreement(labels: list[int]) -> float:
+        pairs = permutations(labels, 2)
+        return sum((a - b) ** 2 if interval else a != b for a, b in pairs) / (len(labels) - 1)
+
+    observed = sum(map(disagreement, units)) / len(values)
+    expected = disagreement(values) / len(values)
     return 1 - observed / expected if expected else float("nan")
 
 
+@pytest.mark.parametrize("interval", [False, True])
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=1, max_size=6))
-def test_alpha_equals_its_definition_over_pairs(rows: list[list[int]]):
+@given(rows=st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=1, max_size=6))
+def test_alpha_equals_its_definition_over_pairs(rows: list[list[int]], interval: bool):
     counts = np.array(rows)
-    expected = alpha_by_pairs(counts) if (counts.sum(1) > 1).any() else float("nan")
-    assert krippendorff_alpha(counts) == pytest.approx(expected, abs=1e-12, nan_ok=True)
+    expected = alpha_by_pairs(counts, interval) if (counts.sum(1) > 1).any() else float("nan")
+    assert krippendorff_alpha(counts, interval) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 def crowd(items: int = 60, annotator_probs: int = 12) -> Annotations:
