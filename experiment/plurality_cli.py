@@ -70,9 +70,8 @@ class PluralityCLI(LightningCLI):
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Link what the data and the model share, and add --preview."""
-        parser.link_arguments("data.num_classes", "model.num_classes", apply_on="instantiate")
-        parser.link_arguments("data.input_shape", "model.input_shape", apply_on="instantiate")
-        parser.link_arguments("data.ordinal", "model.ordinal", apply_on="instantiate")
+        for shared in ("num_classes", "input_shape", "ordinal"):
+            parser.link_arguments(f"data.{shared}", f"model.{shared}", apply_on="instantiate")
         parser.link_arguments("seed_everything", "data.init_args.seed")
         parser.link_arguments("seed_everything", "model.seed")
         parser.add_argument(

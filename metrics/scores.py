@@ -122,13 +122,14 @@ class HardAccuracy(MeanOverItems):
 
 def metrics_of(scores: Sequence[Score], nan_ok: bool = False) -> dict[str, Metric]:
     """The torchmetrics of scores that one function gives: its own where an entry names one, else
-    what follows from the function.
+    what follows from the function. A mean that is of tests alone is taken of the items that others
+    keep there anyway: at once, which is quicker than batch by batch.
     """
     first = scores[0]
     given = {"nan_ok": True} if nan_ok else {}
     if first.metric:
         return {score.name: score.metric(**given) for score in scores if score.metric}
-    if first.per_item:
+    if first.per_item and first.every_epoch:
         return {first.name: MeanOverItems(function=first.items, **given)}
     return {first.name: RegisteredScore(scores, **given)}
 
