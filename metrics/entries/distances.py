@@ -5,6 +5,8 @@ import numpy as np
 from metrics import per_item
 from metrics.registry import Score, add
 
+STEPS = 20  # each leaves about two thirds of what the mean, a few percent off, is off by
+
 
 def median_shares(train_probs: np.ndarray) -> np.ndarray:
     """The constant that is nearest to training items by total variation.
@@ -22,6 +24,20 @@ def median_shares(train_probs: np.ndarray) -> np.ndarray:
     step = sums[above] - sums[below]
     share = np.clip((1 - sums[below]) / step, 0, 1) if step > 0 else 1.0
     return ordered[below] + share * (ordered[above] - ordered[below])
+
+
+def central_shares(train_probs: np.ndarray) -> np.ndarray:
+    """The constant that is nearest to training items by Jensen-Shannon divergence.
+
+    Each step is the geometric mean of what lies half-way between it and the items: a descent in
+    relative entropy, by which the divergence never rises.
+    """
+    constant = train_probs.mean(0)
+    for _ in range(STEPS):
+        middle = ((train_probs + constant) / 2).clip(per_item.TINY)
+        constant = np.exp(np.log(middle).mean(0))
+        constant /= constant.sum()
+    return constant
 
 
 for _score in (
@@ -44,7 +60,7 @@ for _score in (
         "nats",
         per_item=True,
         batched=True,
-        floor="mean",  # the best constant has no closed form; the mean is near it
+        floor=central_shares,
         reference="Lin 1991",
     ),
     Score(
@@ -65,7 +81,7 @@ for _score in (
         "share of items",
         per_item=True,
         batched=True,
-        floor="mean",
+        floor="mean",  # its ranking; the best one is not searched for
         reference="RankCS of Baan et al. 2022; classes of equal votes may come in any order",
     ),
 ):
