@@ -258,8 +258,8 @@ def test_what_is_wrong_on_a_device_is_told_by_every_score_of_a_collection():
 def test_scores_of_tensors_with_gradients_are_those_of_their_values():
     tables = torch.from_numpy(pair()[0]), torch.from_numpy(pair()[1])
     with_gradients = tables[0].clone().requires_grad_(), tables[1].clone().requires_grad_()
-    equal = pytest.approx(metrics.every_score(*tables), rel=0, abs=0, nan_ok=True)
-    assert metrics.every_score(*with_gradients) == equal
+    same = pytest.approx(metrics.every_score(*tables), rel=0, abs=0, nan_ok=True)
+    assert metrics.every_score(*with_gradients) == same
     equal(functional.smooth_ece(*with_gradients), functional.smooth_ece(*tables))
     for kind in (metrics.SoftNLL, metrics.SmoothECE, metrics.BrierDecomposition):
         equal(update_and_compute(kind(), *with_gradients), update_and_compute(kind(), *tables))
