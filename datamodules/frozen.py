@@ -77,16 +77,21 @@ class FrozenDataModule(VoteDataModule):
 
     def prepare_data(self) -> None:
         """Embed all items once, in one process, so that every rank finds them in the cache."""
-        embed_all(self.embedder, self.read()[0], self.cache)
+        self.embed(self.read()[0])
+
+    def embed(self, items: Inputs) -> Tensor:
+        """The embeddings of all items, from the cache or made now."""
+        return embed_all(self.embedder, items, self.cache)
 
     def load(self) -> Corpus:
         """Embeddings from the cache, standardised by those of the training items."""
         items, votes = self.read()
-        embeddings, splits = embed_all(self.embedder, items, self.cache), self.split(votes)
+        corpus = Corpus(self.embed(items), votes, self.split(votes), items=digest_of_items(items))
         if self.standardize:
-            self._moments = Moments.of(embeddings[torch.from_numpy(splits["train"])])
-            embeddings = self._moments(embeddings)
-        return Corpus(embeddings, votes, splits, items=digest_of_items(items))
+            chosen = corpus.trained_on(self.train_items, self.seed).splits["train"]
+            self._moments = Moments.of(corpus.inputs[torch.from_numpy(chosen)])
+            corpus.inputs = self._moments(corpus.inputs)
+        return corpus
 
     def ood_inputs(self, source: str, root: str) -> Tensor:
         """The embeddings of images from elsewhere.

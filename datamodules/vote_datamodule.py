@@ -1,18 +1,18 @@
 """The datamodule that all datasets share: votes and inputs in, each epoch's batches out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 import torch
-from lightning import LightningDataModule
+from lightning import LightningDataModule, Trainer
 from torch import Tensor
 
 from core.errors import InputError
 from core.file_names import check_name
 from datamodules.corpus import Corpus
 from datamodules.io.ood_sets import read_ood_set
+from datamodules.item_facts import ItemFacts
 from datamodules.loading import Batch
 from datamodules.order import BatchOrder
 from datamodules.summary import DatasetSummary
@@ -20,14 +20,14 @@ from datamodules.votes.delivery import BoundDelivery, Delivery, SoftLabels
 from datamodules.votes.table import VoteTable
 
 
-class VoteDataModule(LightningDataModule, ABC):
+class VoteDataModule(ItemFacts, LightningDataModule, ABC):
     """Supplies `Batch`es whose targets are delivered epoch by epoch.
 
     A dataset fills in `load` and three class attributes.
 
     Training sees the delivery's targets, made from a subsample of `votes_per_item` votes where that
-    is set. Evaluation always sees the full annotator distribution, whatever the model was trained
-    on.
+    is set. Tests always see the full annotator distribution, whatever the model was trained on; so
+    does validation, unless `sparse_validation` is set.
     """
 
     num_classes: int
@@ -48,6 +48,8 @@ class VoteDataModule(LightningDataModule, ABC):
         num_workers: int = 0,
         seed: int = 0,
         name: str | None = None,
+        train_items: int | None = None,
+        sparse_validation: bool = False,
     ):
         """
         Args:
@@ -60,47 +62,38 @@ class VoteDataModule(LightningDataModule, ABC):
                 from seed_everything.
             name: What the data is called in run names, results, titles and reports: letters,
                 digits, - and _, at most 40; by default its class.
+            train_items: Train on this many of the training items, stratified by majority class and
+                entropy, the fewer of one seed among the more; None for all of them. Validation and
+                test stay as they are.
+            sparse_validation: Validate by as few votes as training has (`votes_per_item`), drawn
+                from a stream of their own: then no choice knows more votes than training does.
+                Tests are always against all votes.
         """
         super().__init__()
         if batch_size < 1:
             raise InputError(f"data.batch_size is {batch_size}; it must be at least 1.")
-        if votes_per_item is not None and votes_per_item < 1:
-            raise InputError(
-                f"data.votes_per_item is {votes_per_item}; it must be 1 or more, or null for all "
-                "votes."
-            )
+        for option, number, which in (
+            ("votes_per_item", votes_per_item, "votes"),
+            ("train_items", train_items, "training items"),
+        ):
+            if number is not None and number < 1:
+                raise InputError(
+                    f"data.{option} is {number}; it must be 1 or more, or null for all {which}."
+                )
         self.delivery, self.votes_per_item, self.batch_size = delivery, votes_per_item, batch_size
         check_name(name)
         self.num_workers, self.seed = num_workers, seed
+        self.train_items, self.sparse_validation = train_items, sparse_validation
         # Lightning allows None; here it is always a name
         self.name: str = name or type(self).__name__  # pyright: ignore[reportIncompatibleVariableOverride]
         self.corpus: Corpus | None = None
+        # of all items, where validation sees fewer votes than tests do
+        self.validation_probs: Tensor | None = None
         self._epoch_targets: tuple[int, Tensor] = (-1, torch.empty(0))
 
     @abstractmethod
     def load(self) -> Corpus:
         """Read and check the files; split by `self.seed`."""
-
-    def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
-        """These items as people see them: texts, or bytes [n, 3, height, width]; needs no setup."""
-        raise InputError(
-            f"{type(self).__name__} has no texts or pictures to show; figures of single items are "
-            "for datasets that have."
-        )
-
-    @property
-    def items_source(self) -> str:
-        """Where the items came from, for messages."""
-        return f"the items of {self.name}"
-
-    @property
-    def split_source(self) -> str:
-        """Where the split came from, for messages."""
-        return f"the split of {self.name}"
-
-    def files(self) -> list[Path]:
-        """The files that no published checksum covers: somebody may have changed them."""
-        return []
 
     def summarize(self) -> DatasetSummary:
         """All votes and items, for `describe`."""
@@ -116,10 +109,13 @@ class VoteDataModule(LightningDataModule, ABC):
     def use(self, corpus: Corpus) -> None:
         """Take a corpus as this datamodule's data, after checking that its parts fit together."""
         corpus.check(self.num_classes)
-        self.corpus = corpus
+        self.corpus = corpus = corpus.trained_on(self.train_items, self.seed)
         train = corpus.splits["train"]
         self.bound = self.bind(self.delivery, self.votes_per_item)
         self.annotator_probs = torch.from_numpy(corpus.votes.float_probs())
+        if self.sparse_validation and self.votes_per_item is not None:
+            few = self.evaluation_votes(self.votes_per_item)
+            self.validation_probs = torch.from_numpy(few.float_probs())
         self.training_row = torch.full((len(corpus.votes),), -1)
         self.training_row[torch.from_numpy(train)] = torch.arange(len(train))
 
@@ -140,6 +136,13 @@ class VoteDataModule(LightningDataModule, ABC):
         if votes_per_item is not None:
             votes = votes.subsample(votes_per_item, self.seed)
         return delivery.bind(votes, self.seed)
+
+    def evaluation_votes(self, votes_per_item: int) -> VoteTable:
+        """So few votes of all items, from a stream of their own: what validation and test items
+        would have, were they trained on; training items were given others.
+        """
+        assert self.corpus is not None
+        return self.corpus.votes.subsample(votes_per_item, self.seed, "subsample-evaluation")
 
     def loader(self, rows: np.ndarray, training: bool, batch_size: int | None = None):
         """Batches of these rows, of `data.batch_size` unless given.
@@ -163,7 +166,7 @@ class VoteDataModule(LightningDataModule, ABC):
         return self.loader(self.rows("train"), training=True)
 
     def val_dataloader(self):
-        """The validation items in order, against the full annotator distribution."""
+        """The validation items in order, against the full annotator distribution or few votes."""
         return self.loader(self.rows("val"), training=False)
 
     def test_dataloader(self):
@@ -188,22 +191,6 @@ class VoteDataModule(LightningDataModule, ABC):
         """
         assert self.corpus is not None
         return self.corpus.votes
-
-    def human_uncertainties(self) -> dict[str, np.ndarray]:
-        """How uncertain people were about each item of the table, by name of the measure.
-
-        The entropy of their votes; before it what they said of themselves, where a dataset knows
-        that. Maps are coloured by the first.
-        """
-        return {"annotators' entropy (nats)": self.annotator_votes.entropy}
-
-    def statistics(self) -> dict[str, float]:
-        """Numbers about all items, by name, for tables: those that not every vote table has."""
-        return {}
-
-    def other_labels(self) -> dict[str, VoteTable]:
-        """Further labels of the same items to judge models by; short names, for metrics' names."""
-        return {}
 
     def evaluation_batches(
         self, rows: np.ndarray, device: torch.device | str = "cpu", batch_size: int | None = None
@@ -235,7 +222,11 @@ class VoteDataModule(LightningDataModule, ABC):
         if self.trainer is None or not self.trainer.training:
             # copies once, then does nothing
             self.annotator_probs = self.annotator_probs.to(inputs.device)
-            return Batch(inputs, self.annotator_probs[index], index)
+            few = self.validation_probs
+            if few is None or not self.trainer or not _validates(self.trainer):
+                return Batch(inputs, self.annotator_probs[index], index)
+            self.validation_probs = few = few.to(inputs.device)
+            return Batch(inputs, few[index], index)
         epoch = self.trainer.current_epoch
         if self._epoch_targets[0] != epoch:
             self._epoch_targets = epoch, self.bound.targets(epoch).to(inputs.device)
@@ -247,3 +238,8 @@ class VoteDataModule(LightningDataModule, ABC):
             return delivered
         share = slice(self.trainer.global_rank, None, self.trainer.world_size)
         return Batch(*(part[share] for part in delivered))
+
+
+def _validates(trainer: Trainer) -> bool:
+    """Whether this is a validation, in a training or on its own, and no test or prediction."""
+    return trainer.validating or trainer.sanity_checking

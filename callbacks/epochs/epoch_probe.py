@@ -97,9 +97,11 @@ class EpochProbe(Probe):
         data = _data(trainer)
 
         def scores(split: str) -> dict[str, float]:
-            if self._validated == trainer.current_epoch and np.array_equal(
-                data.rows(split), data.rows("val")
-            ):
+            same = split == "val" or (
+                data.validation_probs is None
+                and np.array_equal(data.rows(split), data.rows("val"))
+            )
+            if same and self._validated == trainer.current_epoch:
                 names = [str(name) for name in pl_module.val_metrics.keys()]  # noqa: SIM118
                 result = {name: trainer.callback_metrics[name] for name in names}
             else:

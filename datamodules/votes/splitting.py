@@ -45,3 +45,22 @@ def stratified_split(strata: np.ndarray, fractions: Sequence[float], seed: int) 
             "fractions or more items."
         )
     return parts
+
+
+def stratified_order(strata: np.ndarray, seed: int) -> np.ndarray:
+    """All items in an order of which every beginning holds its share of every stratum.
+
+    Each stratum is shuffled, and its items are spread evenly from a random start: of the first n of
+    N items, about n / N of every stratum are among them.
+
+    >>> order = stratified_order(np.array([0] * 8 + [1] * 4), seed=0)
+    >>> [int((order[:n] < 8).sum()) for n in (3, 6, 12)]
+    [2, 4, 8]
+    """
+    rng = generator(seed, "stratified-order")
+    _, stratum, size = np.unique(np.asarray(strata), return_inverse=True, return_counts=True)
+    shuffled = rng.permutation(len(stratum))
+    by_stratum = shuffled[np.argsort(stratum[shuffled], kind="stable")]
+    rank = np.arange(len(stratum)) - np.repeat(np.cumsum(size) - size, size)  # within the stratum
+    place = (rank + np.repeat(rng.random(len(size)), size)) / np.repeat(size, size)
+    return by_stratum[np.argsort(place, kind="stable")]

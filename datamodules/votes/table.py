@@ -148,9 +148,11 @@ class VoteTable:
             )
         return (self.entropy >= np.quantile(self.entropy, quantile)) & ~self.unanimous
 
-    def subsample(self, k: int, seed: int) -> "VoteTable":
+    def subsample(self, k: int, seed: int, stream: str = "subsample") -> "VoteTable":
         """As if each item had been shown to only k annotators: k independent draws from its
         distribution.
+
+        Draws of another `stream` have nothing to do with these.
 
         >>> VoteTable(counts=[[30, 20], [50, 0]]).subsample(5, seed=0).counts.sum(1).tolist()
         [5, 5]
@@ -159,7 +161,7 @@ class VoteTable:
             raise InputError(
                 f"votes per item is {k}; it must be a whole number from 1 to {MOST_VOTES:,}."
             )
-        rng = generator(seed, "subsample", int(k))
+        rng = generator(seed, stream, int(k))
         counts = np.empty((len(self), self.num_classes), np.int32)
         for rows, probs in self.blocks():
             counts[rows] = rng.multinomial(k, probs)
@@ -205,6 +207,10 @@ class VoteTable:
 
         Stratified by majority class and by bins of normalised entropy of equal width.
         """
+        return stratified_split(self.strata(entropy_bins), fractions, seed)
+
+    def strata(self, entropy_bins: int) -> np.ndarray:
+        """A number for each item that those of equal majority class and like entropy share."""
         if entropy_bins < 1:
             raise InputError(
                 f"the number of entropy bins to stratify by is {entropy_bins}; it must be at "
@@ -212,7 +218,7 @@ class VoteTable:
             )
         # evenly spread votes fall into the last bin
         level = np.minimum((self.normalized_entropy * entropy_bins).astype(int), entropy_bins - 1)
-        return stratified_split(self.majority * entropy_bins + level, fractions, seed)
+        return self.majority * entropy_bins + level
 
 
 def _shares(counts: np.ndarray) -> np.ndarray:

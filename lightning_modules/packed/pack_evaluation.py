@@ -40,6 +40,7 @@ class Source:
     loader: Any
     splits: dict[str, SplitItems]  # those of equal items are one object
     training_row: Tensor  # of each item, among the training votes; where the inputs are held
+    few_votes: Tensor | None = None  # what validation is scored by, where that is not all votes
 
     @classmethod
     def of(cls, data: Any, splits: Sequence[str], device: torch.device) -> "Source":
@@ -60,12 +61,15 @@ class Source:
                     items,
                 )
             )
+        few = data.validation_probs
+        if few is not None:
+            few = few[kept["val"].items].to(device)
         training, rows = data.train_dataloader(), data.training_row
         # on the device with the epoch's order, but for inputs that are read from files as needed
         if isinstance(data.corpus.inputs, Tensor) and device.type != "cpu":
             training = data.corpus.loader(training.sampler, data.seed, augment=True, device=device)
             rows = rows.to(device)
-        return cls(training, kept, rows)
+        return cls(training, kept, rows, few)
 
 
 def shared_sources(members: Sequence[Member], device: torch.device) -> dict[int, Source]:
@@ -93,7 +97,7 @@ class SpanEvaluation:
         """
         self.source, self.predict = source, predict
         self._probs: dict[int, Tensor] = {}
-        self._scores: dict[int, list[dict[str, float]]] = {}
+        self._scores: dict[int, list[dict[str, float]]] = {}  # by the table that they are against
 
     def predictions(self, member: int, split: str) -> Prediction:
         """Those of one member, in the order of the split."""
@@ -103,10 +107,12 @@ class SpanEvaluation:
 
     def scores(self, member: int, split: str) -> dict[str, float]:
         """One member's mean scores, by names such as `kl`."""
-        items = self.source.splits[split]
-        if id(items) not in self._scores:
-            self._scores[id(items)] = mean_scores(self._all_probs(split), items.annotator_probs)
-        return self._scores[id(items)][member]
+        people = self.source.splits[split].annotator_probs
+        if split == "val" and self.source.few_votes is not None:
+            people = self.source.few_votes
+        if id(people) not in self._scores:
+            self._scores[id(people)] = mean_scores(self._all_probs(split), people)
+        return self._scores[id(people)][member]
 
     def _all_probs(self, split: str) -> Tensor:
         items = self.source.splits[split]

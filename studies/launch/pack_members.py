@@ -29,7 +29,9 @@ def build_members(runs: list[Run], folder: Path) -> tuple[list[Member], list[lis
         longest = owned[0]
         arguments = longest.config["data"]["init_args"]
         pack_axes = class_of(longest.config["data"]).pack_axes  # pyright: ignore[reportAttributeAccessIssue]
-        key = repr({name: value for name, value in arguments.items() if name not in pack_axes})
+        # members that are validated by few votes share data with those of as many votes alone
+        own = ("votes_per_item",) if arguments.get("sparse_validation") else ()
+        key = repr({n: v for n, v in arguments.items() if n not in pack_axes or n in own})
         if key not in shared:
             shared[key] = build_data(longest.config)
         data = shared[key]
@@ -50,12 +52,14 @@ def build_members(runs: list[Run], folder: Path) -> tuple[list[Member], list[lis
     return members, owners
 
 
-def _place(owned: list[Run]) -> tuple[int, bool]:
-    """Seed by seed, and within one seed those with inputs of their own last, so that the others
-    stand together.
+def _place(owned: list[Run]) -> tuple[int, int, bool]:
+    """Seed by seed, and within one seed those with data or inputs of their own apart, so that the
+    others stand together.
     """
     config = owned[0].config
-    return config["seed_everything"], class_of(config["data"]["init_args"]["delivery"]) is Mixup
+    arguments = config["data"]["init_args"]
+    few = arguments["votes_per_item"] or 0 if arguments.get("sparse_validation") else 0
+    return config["seed_everything"], few, class_of(arguments["delivery"]) is Mixup
 
 
 def early_stopping(config: dict[str, Any]) -> EarlyStopping | None:
