@@ -58,8 +58,8 @@ class OODScores(Probe):
     ):
         """
         Args:
-            sets: OOD sets: svhn, cifar100, mnist, fashion_mnist, or paths of image folders, idx
-                files, CIFAR's .bin, SVHN's .mat; or names with these.
+            sets: OOD sets: svhn, cifar100, tiny_imagenet, mnist, fashion_mnist, or paths of image
+                folders, idx files, CIFAR's .bin, SVHN's .mat; or names with these.
             root: The folder below which published sets lie; those that are absent are downloaded to
                 it. Null for the dataset's own, or `data` where it has none.
             scores: Which to compute, of msp, energy, entropy, margin, odin, knn, mahalanobis and

@@ -86,11 +86,12 @@ class FrozenDataModule(VoteDataModule):
     def load(self) -> Corpus:
         """Embeddings from the cache, standardised by those of the training items."""
         items, votes = self.read()
-        corpus = Corpus(self.embed(items), votes, self.split(votes), items=digest_of_items(items))
+        embeddings, splits = self.embed(items), self.split(votes)
+        corpus = Corpus(embeddings, votes, splits, items=digest_of_items(items))
+        corpus = corpus.trained_on(self.train_items, self.seed)
         if self.standardize:
-            chosen = corpus.trained_on(self.train_items, self.seed).splits["train"]
-            self._moments = Moments.of(corpus.inputs[torch.from_numpy(chosen)])
-            corpus.inputs = self._moments(corpus.inputs)
+            self._moments = Moments.of(embeddings[torch.from_numpy(corpus.splits["train"])])
+            corpus.inputs = self._moments(embeddings)
         return corpus
 
     def ood_inputs(self, source: str, root: str) -> Tensor:

@@ -200,11 +200,13 @@ class OwnVotes(FrozenInThreeParts):
         items, table = self._usable()
         column = f"{items.source}, column {self.own.column},"
         refuse_unusual(self._array, self.own.embeddings or column)
-        inputs, splits = MemmapInputs(self._array, table.voted), self.split(table.votes)
+        inputs = MemmapInputs(self._array, table.voted)
+        corpus = Corpus(inputs, table.votes, self.split(table.votes))
+        corpus = corpus.trained_on(self.train_items, self.seed)
         if self.standardize:
-            self._moments = moments_of(inputs, splits["train"])
-            inputs = MemmapInputs(self._array, table.voted, self._moments)
-        return Corpus(inputs, table.votes, splits)
+            self._moments = moments_of(inputs, corpus.splits["train"])
+            corpus.inputs = MemmapInputs(self._array, table.voted, self._moments)
+        return corpus
 
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
         """By `split_column` if that is given, else by `fractions` and the seed."""
@@ -216,10 +218,8 @@ class OwnVotes(FrozenInThreeParts):
 
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
         """The texts or images of these items, rows of the vote table."""
-        shown = self.own.shown(self._data, self.image_side)
-        if isinstance(shown, Tensor):
-            return shown[torch.as_tensor(rows)]
-        return [shown[row] for row in rows]
+        seen = self.own.shown(self._data, self.image_side)
+        return seen[torch.as_tensor(rows)] if isinstance(seen, Tensor) else [seen[n] for n in rows]
 
     def ood_inputs(self, source: str, root: str) -> Tensor:
         """Images from elsewhere, embedded as this dataset's are; there must be an embedder."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from tokenize import TokenError
-from typing import Literal
+from typing import IO, Literal
 
 import numpy as np
 
@@ -88,10 +88,29 @@ def array_header(path: Path) -> tuple[tuple[int, ...], Literal["C", "F"], np.dty
     is not there.
     """
     try:
-        # Python warns of a header that Python 2 wrote
-        with open(path, "rb") as stream, warnings.catch_warnings(action="ignore"):
-            shape, by_columns, kind = HEADERS[np.lib.format.read_magic(stream)](stream)
+        with open(path, "rb") as stream:
+            shape, by_columns, kind = header_of(stream, str(path))
             start = stream.tell()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read as an array in .npy format.") from error
+    held, announced = path.stat().st_size - start, math.prod(shape) * kind.itemsize
+    if held != announced or min(shape, default=0) < 0:
+        raise InputError(
+            f"{path} holds {held} bytes of data, but its header announces {announced}; it was cut "
+            "short or altered."
+        )
+    return shape, "F" if by_columns else "C", kind, start
+
+
+def header_of(stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, whether columns come first, and kind of the numbers of an array in .npy format.
+
+    The stream is left where the numbers begin; errors call it by `name`.
+    """
+    try:
+        # Python warns of a header that Python 2 wrote
+        with warnings.catch_warnings(action="ignore"):
+            shape, by_columns, kind = HEADERS[np.lib.format.read_magic(stream)](stream)
     # a header is read as an expression of Python, hence the last four; it is short, so the memory
     # is that of the parser's stack
     except (
@@ -105,19 +124,13 @@ def array_header(path: Path) -> tuple[tuple[int, ...], Literal["C", "F"], np.dty
         MemoryError,
     ) as error:
         raise InputError(
-            f"{path} is not an array in .npy format; nothing in it was loaded."
+            f"{name} is not an array in .npy format; nothing in it was loaded."
         ) from error
     if kind.kind not in "biuf" or kind.shape:
         raise InputError(
-            f"{path} is not a plain array of numbers but of {kind}; nothing in it was loaded."
+            f"{name} is not a plain array of numbers but of {kind}; nothing in it was loaded."
         )
-    held, announced = path.stat().st_size - start, math.prod(shape) * kind.itemsize
-    if held != announced or min(shape, default=0) < 0:
-        raise InputError(
-            f"{path} holds {held} bytes of data, but its header announces {announced}; it was cut "
-            "short or altered."
-        )
-    return shape, "F" if by_columns else "C", kind, start
+    return shape, by_columns, kind
 
 
 def sha256(path: Path) -> str:

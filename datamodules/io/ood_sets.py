@@ -1,6 +1,6 @@
 """Images from elsewhere, as bytes in a dataset's own shape.
 
-Published sets are given by name; a folder of images, an idx, .bin or .mat file by its path.
+Published sets are given by name; a folder of images, an idx, .bin, .mat or .npz file by its path.
 """
 
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from core.errors import InputError
 from datamodules.io.files import AbsentFile, PublishedFile, fetch, find
 from datamodules.io.idx import read_idx
 from datamodules.io.images import decode_image
+from datamodules.io.tiny_imagenet import BUILT, fetch_tiny_imagenet, read_tiny_imagenet
 
 PUBLISHED = {
     "svhn": PublishedFile(
@@ -41,6 +42,7 @@ PUBLISHED = {
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/t10k-images-idx3-ubyte.gz",
         archive_sha256="346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
     ),
+    "tiny_imagenet": BUILT,
 }
 # the classes that the label bytes of a record count: CIFAR-10 has one label, CIFAR-100 a coarse and
 # a fine one
@@ -53,7 +55,9 @@ def fetch_ood_set(source: str, root: str) -> None:
 
     A published one is downloaded below `root` where it is absent.
     """
-    if source in PUBLISHED:
+    if source == "tiny_imagenet":
+        fetch_tiny_imagenet(root)
+    elif source in PUBLISHED:
         fetch(root, PUBLISHED[source])
     elif not Path(source).exists():
         raise AbsentFile(
@@ -175,9 +179,11 @@ def _reader(path: Path) -> Callable[[Path], Tensor]:
         return read_svhn
     if path.suffix == ".bin":
         return read_cifar
+    if path.suffix == ".npz":
+        return read_tiny_imagenet
     if path.suffix in (".gz", ".idx") or path.name.endswith("ubyte"):
         return read_idx_images
     raise InputError(
         f"{path} is of no kind that is known here: a folder of images, an idx file (.gz, .idx, "
-        "ubyte), CIFAR's .bin, or SVHN's .mat."
+        "ubyte), CIFAR's .bin, SVHN's .mat, or Tiny ImageNet's .npz."
     )
