@@ -7,7 +7,9 @@ import gzip
 import hashlib
 import json
 import os
+import pickle
 import shutil
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -19,10 +21,11 @@ from hypothesis import HealthCheck, settings
 
 from corpora.difficulty import Regions
 from corpora.options import CorpusOptions, Interpolation, SourceOptions
-from datamodules import CIFAR10H, POPQUORN, ChaosNLI
+from datamodules import CIFAR10H, CIFAR10N, POPQUORN, ChaosNLI, FashionMNISTH
 from datamodules.datasets import digits, simulated_soft_digits
 from datamodules.datasets.cifar10h import RECORD
 from datamodules.io import mnist
+from datamodules.io.files import sha256
 from studies.launch import job_server
 from tests import processes
 from tests.devices.both import OPTIONS, Trained, cli, read_run, start, write_callbacks
@@ -98,6 +101,80 @@ def trust(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
         file = getattr(CIFAR10H, name)
         digest = hashlib.sha256((root / file.path).read_bytes()).hexdigest()
         monkeypatch.setattr(CIFAR10H, name, replace(file, sha256=digest))
+
+
+def write_human_labels(path: Path, content: object) -> Path:
+    """A file as torch wrote it when numpy called its innermost package `core`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pickled = pickle.dumps(content, protocol=2).replace(b"numpy._core.", b"numpy.core.")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickled)
+        archive.writestr("archive/version", "3\n")
+    return path
+
+
+def write_cifar10n(root: Path, items: int = 60) -> Path:
+    """CIFAR-10N in its published formats, but with few images, beside a small CIFAR-10H."""
+    rng = np.random.default_rng(12)
+    batches = rng.integers(0, 256, size=(5, items // 5, RECORD), dtype=np.uint8)
+    labels = np.arange(items) % 10
+    batches[..., 0] = labels.reshape(5, -1)
+    for file, records in zip(CIFAR10N.IMAGES, batches, strict=True):
+        records.tofile(root / file.path)
+    wrong = rng.random((3, items)) < 0.2
+    chosen = np.where(wrong, rng.integers(10, size=(3, items)), labels)
+    names = ("random_label1", "random_label2", "random_label3")
+    content = {"clean_label": labels, **dict(zip(names, chosen, strict=True))}
+    write_human_labels(root / CIFAR10N.LABELS.path, content)
+    return root
+
+
+def trust_cifar10n(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    """Take the files of CIFAR-10N below `root` as the published ones."""
+    digests = {
+        file: hashlib.sha256((root / file.path).read_bytes()).hexdigest()
+        for file in (CIFAR10N.LABELS, *CIFAR10N.IMAGES)
+    }
+    known = [replace(file, sha256=digest) for file, digest in digests.items()]
+    monkeypatch.setattr(CIFAR10N, "LABELS", known[0])
+    monkeypatch.setattr(CIFAR10N, "IMAGES", tuple(known[1:]))
+
+
+@pytest.fixture
+def small_cifar10n(small_cifar: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root folder with a small CIFAR-10N and CIFAR-10H that pass for the published ones."""
+    root = write_cifar10n(small_cifar)
+    trust_cifar10n(monkeypatch, root)
+    return root
+
+
+def write_fashion(root: Path, items: int = 60) -> Path:
+    """Fashion-MNIST-H in its published formats, but with few images."""
+    rng = np.random.default_rng(13)
+    counts = rng.multinomial(60, np.eye(10)[np.arange(items) % 10] * 0.5 + 0.05)
+    images = rng.integers(0, 256, size=(items, 28, 28), dtype=np.uint8)
+    header = bytes([0, 0, 8, 3]) + b"".join(size.to_bytes(4, "big") for size in images.shape)
+    for file in (FashionMNISTH.COUNTS, FashionMNISTH.IMAGES):
+        (root / file.path).parent.mkdir(parents=True, exist_ok=True)
+    np.savetxt(root / FashionMNISTH.COUNTS.path, counts, fmt="%d", delimiter=",")
+    path = root / FashionMNISTH.IMAGES.path
+    path.write_bytes(gzip.compress(header + images.tobytes(), mtime=0))
+    return root
+
+
+def trust_fashion(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    """Take the files of Fashion-MNIST-H below `root` as the published ones."""
+    for name in ("COUNTS", "IMAGES"):
+        file = getattr(FashionMNISTH, name)
+        monkeypatch.setattr(FashionMNISTH, name, replace(file, sha256=sha256(root / file.path)))
+
+
+@pytest.fixture
+def small_fashion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root folder with a small Fashion-MNIST-H that passes for the published one."""
+    root = write_fashion(tmp_path / "data")
+    trust_fashion(monkeypatch, root)
+    return root
 
 
 @pytest.fixture
@@ -324,9 +401,12 @@ def write_own_votes(root: Path, items: int = 40) -> Path:
 
 
 @pytest.fixture
-def small_data(small_cifar: Path, small_texts: Path, small_mnist: Path) -> Path:
+def small_data(
+    small_cifar10n: Path, small_texts: Path, small_mnist: Path, small_fashion: Path
+) -> Path:
     """A root folder with small forms of all published datasets."""
-    assert small_cifar == small_texts == small_mnist
+    small_cifar = small_cifar10n
+    assert small_cifar == small_texts == small_mnist == small_fashion
     return write_own_votes(small_cifar)
 
 

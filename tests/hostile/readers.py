@@ -43,12 +43,15 @@ from datamodules import OwnVotes, VoteTable
 from datamodules.custom.own_items import read_images
 from datamodules.datasets.chaosnli import NLI, read_subset
 from datamodules.datasets.cifar10h import RECORD, read_cifar_binary
+from datamodules.datasets.cifar10n import VOTES, read_human_labels
+from datamodules.datasets.fashion_mnist_h import read_counts
 from datamodules.datasets.popquorn import read_ratings
 from datamodules.embedders.embeddings import Shard
 from datamodules.io.archives import take_from_tar, take_from_zip
 from datamodules.io.files import read_array
 from datamodules.io.idx import read_idx
 from datamodules.io.ood_sets import read_cifar, read_image, read_svhn
+from datamodules.io.tiny_imagenet import read_tiny_imagenet
 from experiment.configuration import resolve
 from lightning_modules.networks import SimpleFFN
 from studies.analysis.comparison.comparison import Comparison, PairLine, PairValue
@@ -57,6 +60,7 @@ from studies.analysis.comparison.loss_barrier import LossLine
 from studies.plan.comparable_runs import read_weights
 from studies.plan.study import Study
 from studies.report.owned_files import LIST, Owner, owned_files
+from tests.conftest import write_human_labels
 from tests.datamodules.io.test_idx import idx_bytes
 from tests.finished import FINISHED
 
@@ -304,6 +308,17 @@ trainer: {max_epochs: 2}
 """
 
 
+def human_labels() -> bytes:
+    content = {name: np.arange(12) % 10 for name in ("clean_label", *VOTES)}
+    return on_disk("labels.pt", lambda path: write_human_labels(path, content))
+
+
+def npz() -> bytes:
+    images = np.repeat(IMAGES[:, None], 3, 1)
+    arrays = {"images": images, "no_cifar10_class": np.arange(4) > 1}
+    return in_memory(lambda stream: np.savez_compressed(stream, **arrays))
+
+
 @cache
 def network() -> SimpleFFN:
     return SimpleFFN((4,), 3)
@@ -526,6 +541,20 @@ READERS = [
     Reader(
         "CIFAR-10 or -100 .bin", "test.bin", lambda: (bytes([3, 7]) + bytes(3072)) * 2, read_cifar
     ),
+    Reader(
+        "arrays .pt (CIFAR-10N)",
+        "labels.pt",
+        human_labels,
+        lambda path: read_human_labels(path, 10),
+        slow=True,
+    ),
+    Reader(
+        "CSV (counts)",
+        "fmh_counts.csv",
+        lambda: in_memory(lambda s: np.savetxt(s, counts(), "%d", ",")),
+        read_counts,
+    ),
+    Reader("npz (Tiny ImageNet)", "small.npz", npz, read_tiny_imagenet),
     Reader("idx", "images.idx", lambda: idx_bytes(IMAGES), read_idx),
     Reader(
         "idx, compressed",
