@@ -44,8 +44,7 @@ class PixelDataModule(VoteDataModule):
 
     @abstractmethod
     def read(self) -> tuple[Tensor, VoteTable]:
-        """The images as published, bytes [N, 1 or 3, height, width], and their votes; checks both.
-        """
+        """The images as published, bytes [N, 1 or 3, height, width], and their votes, checked."""
 
     @abstractmethod
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:

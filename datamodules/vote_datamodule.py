@@ -203,14 +203,15 @@ class VoteDataModule(ItemFacts, LightningDataModule, ABC):
             targets = self.annotator_probs[index.to(self.annotator_probs.device)]
             yield Batch(inputs.to(device), targets.to(device), index)
 
-    def high_disagreement_rows(self, split: str, quantile: float = 0.9) -> np.ndarray:
-        """The split's items whose entropy reaches this quantile of the whole table.
-
-        Whether an item is one does not depend on the split.
-        """
+    def high_disagreement(self, quantile: float = 0.9) -> np.ndarray:
+        """Where entropy reaches this quantile of the whole table: a mask of all items."""
         assert self.corpus is not None
+        return self.corpus.votes.high_disagreement(quantile)
+
+    def high_disagreement_rows(self, split: str, quantile: float = 0.9) -> np.ndarray:
+        """Those of a split; whether an item is one does not depend on the split."""
         rows = self.rows(split)
-        return rows[self.corpus.votes.high_disagreement(quantile)[rows]]
+        return rows[self.high_disagreement(quantile)[rows]]
 
     def ood_inputs(self, source: str, root: str) -> Tensor:
         """Images of `datamodules.io.ood_sets`, as bytes of this dataset's shape."""

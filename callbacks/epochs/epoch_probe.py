@@ -98,8 +98,7 @@ class EpochProbe(Probe):
 
         def scores(split: str) -> dict[str, float]:
             same = split == "val" or (
-                data.validation_probs is None
-                and np.array_equal(data.rows(split), data.rows("val"))
+                data.validation_probs is None and np.array_equal(data.rows(split), data.rows("val"))
             )
             if same and self._validated == trainer.current_epoch:
                 names = [str(name) for name in pl_module.val_metrics.keys()]  # noqa: SIM118

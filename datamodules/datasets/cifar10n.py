@@ -111,6 +111,11 @@ class CIFAR10N(PixelDataModule):
         """By `val_fraction`; the test part are the images with more than three votes."""
         return split_by_votes(votes, self.val_fraction, self.seed)
 
+    def high_disagreement(self, quantile: float = 0.9) -> np.ndarray:
+        """By the quantile of CIFAR-10H's images for these, and of CIFAR-10N's own for its own."""
+        assert self.corpus is not None
+        return high_disagreement_by_votes(self.corpus.votes, quantile)
+
 
 def split_by_votes(votes: VoteTable, val_fraction: float, seed: int) -> dict[str, np.ndarray]:
     """CIFAR-10N's images, which have three votes, train and validate; CIFAR-10H's many test.
@@ -124,6 +129,19 @@ def split_by_votes(votes: VoteTable, val_fraction: float, seed: int) -> dict[str
     own = np.flatnonzero(few)
     parts = votes.take(own).split([1 - val_fraction, val_fraction], seed, ENTROPY_BINS)
     return {"train": own[parts[0]], "val": own[parts[1]], "test": np.flatnonzero(~few)}
+
+
+def high_disagreement_by_votes(votes: VoteTable, quantile: float) -> np.ndarray:
+    """A mask of the items whose entropy reaches the quantile of those with votes as many.
+
+    Three votes know three levels of entropy, which say nothing of where those of 51 are high.
+    """
+    assert votes.counts is not None
+    few = votes.counts.sum(1) == len(VOTES)
+    result = np.zeros(len(votes), bool)
+    for rows in (few, ~few):
+        result[rows] = votes.take(rows).high_disagreement(quantile)
+    return result
 
 
 def read_human_labels(path: Path, classes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from datamodules.datasets.cifar10h import CIFAR10H
-from datamodules.datasets.cifar10n import CIFAR10N, split_by_votes
+from datamodules.datasets.cifar10n import CIFAR10N, high_disagreement_by_votes, split_by_votes
 from datamodules.embedders import EfficientNetLite0, Embedder
 from datamodules.embedders.embedder import Inputs
 from datamodules.frozen import FrozenDataModule
@@ -47,6 +47,11 @@ class CIFAR10NFrozen(FrozenDataModule):
     def split(self, votes: VoteTable) -> dict[str, np.ndarray]:
         """The split of `CIFAR10N`, so that runs of both can be compared item by item."""
         return split_by_votes(votes, self.val_fraction, self.seed)
+
+    def high_disagreement(self, quantile: float = 0.9) -> np.ndarray:
+        """As `CIFAR10N` has it."""
+        assert self.corpus is not None
+        return high_disagreement_by_votes(self.corpus.votes, quantile)
 
     def embed(self, items: Inputs) -> Tensor:
         """CIFAR-10H's images apart: another dataset may have embedded them already."""

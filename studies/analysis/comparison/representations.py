@@ -149,7 +149,7 @@ def _look_at_seed(
     device: str,
 ) -> SeedFindings:
     assert data.corpus is not None
-    disputed = data.corpus.votes.high_disagreement(quantile)
+    disputed = data.high_disagreement(quantile)
     network = build_classifier(next(iter(members.values())).config, data).network.to(device).eval()
     spatial = None if layer is None and network.spatial is None else spatial_layer(network, layer)
     rows, states, views = held_out(data), {}, []

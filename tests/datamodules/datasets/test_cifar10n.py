@@ -54,9 +54,7 @@ def test_votes_are_those_of_the_three_people(tmp_path: Path):
     assert np.array_equal(counts, one_hot)
 
 
-def test_images_in_another_order_are_refused(
-    small_cifar10n: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_images_in_another_order_are_refused(small_cifar10n: Path, monkeypatch: pytest.MonkeyPatch):
     labels = {name: np.arange(60) % 10 for name in ("clean_label", *VOTES)}
     labels["clean_label"][[3, 4]] = labels["clean_label"][[4, 3]]
     write_human_labels(small_cifar10n / CIFAR10N.LABELS.path, labels)
@@ -94,7 +92,7 @@ def test_code_in_the_file_of_labels_is_never_run(tmp_path: Path):
         ({**LABELS, "random_label2": np.arange(3)}, "must hold clean_label"),
         ({**LABELS, "random_label2": "x"}, "must hold clean_label"),
         ({**LABELS, "random_label2": np.zeros((20, 1), int)}, "must hold clean_label"),
-        ({name: np.empty(0, int) for name in LABELS}, "must hold clean_label"),
+        ({name: np.empty(0, int) for name in LABELS}, "is no file of plain arrays"),
         ({name: LABELS[name] for name in VOTES}, "must hold clean_label"),
         ({**LABELS, "random_label3": np.full(20, 10)}, "no class in rows 0, 1, 2 and 17 more"),
         ({**LABELS, "random_label3": -np.eye(20, dtype=int)[4]}, "no class in row 4"),
@@ -130,3 +128,10 @@ def test_the_published_labels(real_data: Path):
     # the mean of the published rates of noise, 17.23 %, 18.12 % and 17.64 %
     wrong = 1 - counts[np.arange(50_000), labels].mean() / 3
     assert wrong == pytest.approx((0.1723 + 0.1812 + 0.1764) / 3, abs=1e-4)
+
+
+def test_high_disagreement_is_told_among_items_with_as_many_votes(small_cifar10n: Path):
+    data = set_up(CIFAR10N(root=str(small_cifar10n)))
+    own = CIFAR10H(root=str(small_cifar10n)).read()[1].high_disagreement(0.8)
+    assert np.array_equal(data.high_disagreement_rows("test", 0.8), 60 + np.flatnonzero(own))
+    assert set(data.high_disagreement_rows("val", 0.5)) <= set(data.rows("val"))
