@@ -178,5 +178,6 @@ def read_human_labels(path: Path, classes: int) -> tuple[np.ndarray, np.ndarray]
 
 def _length(column: object) -> int | None:
     """Of a row of whole numbers; None of anything else."""
-    plain = isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "iu"
-    return len(column) if plain else None
+    if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "iu":
+        return len(column)
+    return None

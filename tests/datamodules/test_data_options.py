@@ -99,7 +99,7 @@ def test_delivery_and_batches_are_of_the_chosen_items_alone():
 
 
 def test_features_are_standardised_by_the_chosen_items(small_cifar: Path):
-    places = {"root": str(small_cifar), "cache": str(small_cifar / "embeddings")}
+    places: dict[str, Any] = {"root": str(small_cifar), "cache": str(small_cifar / "embeddings")}
     data = CIFAR10HFrozen(SmallEmbedder(), train_items=20, **places)
     data.setup()
     raw = CIFAR10HFrozen(SmallEmbedder(), standardize=False, **places)
@@ -250,7 +250,7 @@ def test_augmentation_is_an_option_and_shifts_by_an_eighth(small_cifar: Path):
     def prepare(**options):
         data = CIFAR10H(root=str(small_cifar), **options)
         data.setup()
-        return data.train_dataloader().prepare
+        return data.train_dataloader().prepare  # pyright: ignore[reportAttributeAccessIssue]
 
     assert not isinstance(prepare(augment=False), CropFlip)
     for side, shifts in ((None, 9), (16, 5)):

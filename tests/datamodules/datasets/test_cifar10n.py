@@ -5,6 +5,7 @@ arrays or is refused.
 import pickle
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from tests.datamodules.embedders.small_embedder import SmallEmbedder
 LABELS = {name: np.arange(20) % 10 for name in ("clean_label", *VOTES)}
 
 
-def set_up(data):
+def set_up(data: Any) -> Any:
     data.prepare_data()
     data.setup()
     return data
@@ -106,7 +107,10 @@ def test_other_content_is_refused_by_name(content: object, message: str, tmp_pat
 
 
 def test_embeddings_of_cifar10h_are_made_once_for_both_datasets(small_cifar10n: Path):
-    places = {"root": str(small_cifar10n), "cache": str(small_cifar10n / "embeddings")}
+    places: dict[str, Any] = {
+        "root": str(small_cifar10n),
+        "cache": str(small_cifar10n / "embeddings"),
+    }
     images = set_up(CIFAR10N(root=str(small_cifar10n), seed=2))
     data = set_up(CIFAR10NFrozen(SmallEmbedder(), standardize=False, seed=2, **places))
     assert data.corpus

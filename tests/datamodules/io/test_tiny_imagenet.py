@@ -119,7 +119,7 @@ def test_pictures_of_another_size_and_archives_of_something_else(
     ],
 )
 def test_arrays_of_another_layout(arrays: dict[str, np.ndarray], tmp_path: Path):
-    np.savez(tmp_path / "x.npz", **arrays)
+    np.savez(tmp_path / "x.npz", **arrays)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match=r"x.npz is not in the layout of Tiny ImageNet"):
         read_tiny_imagenet(tmp_path / "x.npz")
 
