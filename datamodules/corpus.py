@@ -104,8 +104,8 @@ def fewer_rows(votes: VoteTable, rows: np.ndarray, number: int, seed: int) -> np
 
     >>> votes = VoteTable([[9, 0], [0, 9]] * 50)
     >>> rows = fewer_rows(votes, np.arange(80), 8, seed=0)
-    >>> len(rows), votes.majority[rows].mean()
-    (8, 0.5)
+    >>> len(rows), int(votes.majority[rows].sum())
+    (8, 4)
     """
     if number > len(rows):
         raise InputError(
