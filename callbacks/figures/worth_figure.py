@@ -1,4 +1,4 @@
-"""Floor and ceiling by votes per item, and what a budget of votes buys: the figure of `describe`."""
+"""The figure of `describe`: floor and ceiling by votes per item, and what a budget buys."""
 
 from collections.abc import Sequence
 
@@ -21,15 +21,16 @@ def draw_worth(ways: Sequence[Spending], each: float, title: str) -> Figure:
     first, second = figure.subplots(1, 2)
     _draw_bounds(first, ways)
     _draw_budget(second, ways)
-    for axes in (first, second):
+    second_line = [f"{way.votes}\n{way.items:,}" for way in ways]
+    for axes, ticks in ((first, [str(way.votes) for way in ways]), (second, second_line)):
         axes.set_xscale("log")
-        axes.set_xticks([way.votes for way in ways], [str(way.votes) for way in ways])
+        axes.set_xticks([way.votes for way in ways], ticks, fontsize=8)
         axes.minorticks_off()
         axes.axvline(each, color=GREY, linestyle=":", linewidth=1)
         axes.spines[["top"]].set_visible(False)
     first.spines[["right"]].set_visible(False)
     first.set_xlabel("votes per item")
-    second.set_xlabel("votes per item (items at equal cost)")
+    second.set_xlabel("votes per item, and how many items they pay for")
     figure.suptitle(as_typed(title, TITLE), fontsize=11)
     return figure
 
@@ -42,26 +43,13 @@ def _draw_bounds(axes: Axes, ways: Sequence[Spending]) -> None:
         for end in ("floor", "ceiling", "low", "high")
     )
     axes.fill_between(votes, ceilings, floors, color=GREY, alpha=0.12, linewidth=0)
-    axes.plot(votes, floors, color=ORANGE, marker="o", markersize=4)
-    axes.plot(votes, ceilings, color=BLUE, marker="o", markersize=4)
+    floor = "floor: the best constant, skill 0 %"
+    axes.plot(votes, floors, color=ORANGE, marker="o", markersize=4, label=floor)
+    ceiling = "ceiling: knows every item's distribution, skill 100 %"
+    axes.plot(votes, ceilings, color=BLUE, marker="o", markersize=4, label=ceiling)
     axes.fill_between(votes, lows, highs, color=BLUE, alpha=0.25, linewidth=0)
-    axes.annotate(
-        "floor: the best constant, skill 0 %",
-        (votes[-1], floors[-1]),
-        (0, 6),
-        textcoords="offset points",
-        color=ORANGE,
-        ha="right",
-    )
-    axes.annotate(
-        "ceiling: knows every item's distribution, skill 100 %",
-        (votes[-1], ceilings[-1]),
-        (0, 8),
-        textcoords="offset points",
-        color=BLUE,
-        ha="right",
-    )
-    axes.set_ylim(0)
+    axes.set_ylim(0, 1.25 * max(floors))
+    axes.legend(loc="upper right", framealpha=1, edgecolor="none", fontsize=9)
     axes.set_ylabel("KL to annotators (nats)")
     axes.set_title("What a model can gain", fontsize=10)
 
@@ -74,17 +62,6 @@ def _draw_budget(axes: Axes, ways: Sequence[Spending]) -> None:
     )
     axes.set_ylabel("standard error of skill (points)", color=ORANGE)
     axes.set_ylim(0)
-    for way in known:
-        axes.annotate(
-            f"{way.items:,}",
-            (way.votes, 0),
-            (0, 4),
-            textcoords="offset points",
-            ha="center",
-            rotation=90,
-            fontsize=8,
-            color=GREY,
-        )
     other = axes.twinx()
     bounds = {way.votes: way.bounds[CORRELATION] for way in ways}
     bounds = {votes: bound for votes, bound in bounds.items() if bound.ceiling is not None}

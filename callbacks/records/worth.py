@@ -68,7 +68,8 @@ def worth_of(metrics: Mapping[str, float], data: VoteDataModule) -> tuple[Record
         masks = {
             of_labels + of_stratum: mask
             for of_stratum, mask in strata.items()
-            if mask.any() and any(f"{score.name}{of_labels}{of_stratum}" in metrics for score in scores)
+            if mask.any()
+            and any(f"{score.name}{of_labels}{of_stratum}" in metrics for score in scores)
         }
         if not masks:
             continue

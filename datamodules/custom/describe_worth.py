@@ -41,7 +41,7 @@ def describe_worth(votes: VoteTable) -> Iterator[str]:
     else:
         yield _line("worth", f"what scores on these items can be{some}:")
         yield "  floor: the best constant; ceiling: a model that knew each item's distribution;"
-        yield "  halves: one half of each item's annotators as a model of the other half"
+        yield "  halves: one half of each item's annotators and a vote more, judged by the others"
     yield from _of_scores(votes)
     if votes.counts is not None:
         ways = spendings(votes.counts, seed=SEED)
@@ -83,15 +83,16 @@ def _of_votes(ways: Sequence[Spending]) -> Iterator[str]:
         [
             (
                 f"{way.votes}",
-                *(
-                    f"{_number(way.bounds[name].floor, 3)} > "
-                    f"{ceiling_in_words(way.bounds[name], 3)}"
-                    for name in CURVES
-                ),
+                *(_pair(way.bounds[name]) for name in CURVES),
             )
             for way in ways
         ],
     )
+
+
+def _pair(bounds: Bounds) -> str:
+    floor = f"{_number(bounds.floor, 3)} > " if bounds.floor else ""  # 0 of all correlations
+    return floor + ceiling_in_words(bounds, 3)
 
 
 def _of_budget(ways: Sequence[Spending]) -> Iterator[str]:
@@ -108,10 +109,10 @@ def _of_budget(ways: Sequence[Spending]) -> Iterator[str]:
             for way in ways
         ],
     )
-    yield "  error of skill: the standard error, over items and votes, of the skill in soft NLL of a"
-    yield "  model as good as the ceiling. More items make it smaller; more votes on each let a model"
-    yield "  show that it knows on which items people disagree. Votes alone cannot say which of the"
-    yield "  two trains a better model: for that, train with data.votes_per_item at both ends."
+    yield "  error of skill: the standard error, over items and votes, of the skill in soft NLL of"
+    yield "  a model as good as the ceiling. More items make it smaller; more votes on each let a"
+    yield "  model show that it knows on which items people disagree. Votes alone cannot say what"
+    yield "  trains a better model: for that, train with data.votes_per_item at both ends."
 
 
 def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -125,7 +126,9 @@ def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
     table = [head, *rows]
     wide = [max(len(row[place]) for row in table) for place in range(len(head))]
     for row in table:
-        numbers = "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], wide[1:], strict=True))
+        numbers = "".join(
+            f"  {cell:>{width}}" for cell, width in zip(row[1:], wide[1:], strict=True)
+        )
         yield f"  {row[0]:{wide[0]}}{numbers}".rstrip()
 
 

@@ -1,5 +1,4 @@
-"""What the best constant prediction scores, and how predictions are scored for floors and ceilings.
-"""
+"""What the best constant prediction scores, and how floors and ceilings are scored."""
 
 from collections.abc import Sequence
 
@@ -31,7 +30,8 @@ def score_floors(
         values |= {score.name: float(value) for score, value in zip(chosen, said, strict=True)}
     values |= {score.name: 0.0 for score in scores if score.floor == "zero"}
     return {
-        score.name: value if (value := values.get(score.name)) is not None and np.isfinite(value)
+        score.name: value
+        if (value := values.get(score.name)) is not None and np.isfinite(value)
         else None
         for score in scores
     }

@@ -13,7 +13,8 @@ def split_half_scores(
     counts: np.ndarray, scores: Sequence[Score] | None = None, seed: int = 0
 ) -> dict[str, float]:
     """What one half of each item's annotators scores against the other half, as predictions; of
-    items with two votes or more. Scores that are not defined on them are left out.
+    items with two votes or more. A half is given one vote more, shared as all votes are: what few
+    people did not choose is not impossible. Scores that are not defined are left out.
 
     >>> round(split_half_scores(np.array([[4, 0], [0, 4], [4, 0]]))["accuracy"], 1)
     1.0
@@ -27,7 +28,8 @@ def split_half_scores(
         rest = rest - counts[:, label]
         half[:, label] = rng.hypergeometric(counts[:, label], rest, left)
         left = left - half[:, label]
-    said = score_values(scores, vote_shares(half), vote_shares(counts - half))
+    model = half + counts.sum(0) / counts.sum()
+    said = score_values(scores, model / model.sum(1, keepdims=True), vote_shares(counts - half))
     return {
         score.name: float(value)
         for score, value in zip(scores, said, strict=True)

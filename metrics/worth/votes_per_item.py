@@ -16,8 +16,9 @@ from metrics.worth.ceilings import bounds_of_ends
 from metrics.worth.floors import check_items, constants, score_floors, score_values, vote_shares
 from metrics.worth.plausible_priors import plausible_priors
 
-VOTES = (1, 2, 3, 5, 10, 20, 50, 100)
+VOTES = (1, 2, 5, 10, 20, 50, 100)
 MOST_ITEMS = 3000  # a sample of a larger table says as much
+MOST_DRAWS = 8  # of few votes, which vary more
 
 
 @dataclass(frozen=True)
@@ -61,26 +62,30 @@ def spendings(
 def _spending(
     truths: Sequence[np.ndarray], votes: int, items: int, scores: Sequence[Score], seed: int
 ) -> Spending:
-    tables = [
-        vote_shares(generator(seed, "votes by votes", which, votes).multinomial(votes, truth))
-        for which, truth in enumerate(truths)
-    ]
-    ends = [
-        score_values(scores, truth, table) for truth, table in zip(truths, tables, strict=True)
-    ]
-    floors = score_floors(tables[0], tables[0], scores)
-    bounds = bounds_of_ends(scores, floors, np.stack(ends))
-    return Spending(votes, items, bounds, _error(truths[0], tables[0], items))
+    ends, floors, gains = [], [], []
+    for draw in range(max(2, min(MOST_DRAWS, 24 // votes))):
+        tables = [
+            vote_shares(generator(seed, "votes", which, votes, draw).multinomial(votes, truth))
+            for which, truth in enumerate(truths)
+        ]
+        ends.append([score_values(scores, *pair) for pair in zip(truths, tables, strict=True)])
+        floors.append(list(score_floors(tables[0], tables[0], scores).values()))
+        gains.append(_gain(truths[0], tables[0]))
+    mean_floors = np.mean(np.array(floors, float), 0)
+    named = {
+        score.name: float(floor) if np.isfinite(floor) else None
+        for score, floor in zip(scores, mean_floors, strict=True)
+    }
+    bounds = bounds_of_ends(scores, named, np.mean(ends, 0))
+    gain, spread = np.mean(gains), np.std(gains)
+    error = float(spread / gain / np.sqrt(items)) if gain > 0 else None
+    return Spending(votes, items, bounds, error)
 
 
-def _error(truth: np.ndarray, votes: np.ndarray, items: int) -> float | None:
-    """Of the mean over items of what the truth gains over the best constant, in shares of that
-    gain; None where nothing is gained.
-    """
+def _gain(truth: np.ndarray, votes: np.ndarray) -> np.ndarray:
+    """By how many nats the truth is better than the best constant, item by item."""
     constant = np.broadcast_to(constants(votes)["mean"], votes.shape).copy()
-    annotators = torch.from_numpy(votes)
     worst, best = (
-        per_item.nll(torch.from_numpy(said), annotators).numpy() for said in (constant, truth)
+        per_item.nll(torch.from_numpy(said), torch.from_numpy(votes)) for said in (constant, truth)
     )
-    gain = worst - best
-    return float(gain.std() / gain.mean() / np.sqrt(items)) if gain.mean() > 0 else None
+    return (worst - best).numpy()

@@ -102,7 +102,9 @@ def test_a_new_score_is_added_to_runs_alone_and_packed_with_its_strata(
                 unchosen_by_hand(runs / name), abs=1e-9
             )
             assert result.pop("evaluated").keys() == set(FORMS)
-            assert {name for name in FORMS if result["worth"].pop(name)["ceiling"] >= 0} == set(FORMS)
+            assert {name for name in FORMS if result["worth"].pop(name)["ceiling"] >= 0} == set(
+                FORMS
+            )
         assert after == before
         files = {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()}
         evaluate(study, runs, "2026-03-04")

@@ -108,7 +108,9 @@ def test_probabilities_without_counts_have_floors_and_a_note():
     assert notes == [
         "ceilings are not known, because people.csv has probabilities without counts of votes."
     ]
-    assert worth["kl"]["floor"] == pytest.approx(worth_of({"kl": 1.0}, judged_by())[0]["kl"]["floor"])
+    assert worth["kl"]["floor"] == pytest.approx(
+        worth_of({"kl": 1.0}, judged_by())[0]["kl"]["floor"]
+    )
     assert {worth["kl"][end] for end in ("ceiling", "low", "high", "skill")} == {None}
 
 

@@ -8,6 +8,7 @@ import pytest
 from core.errors import InputError
 from metrics import registered
 from metrics.worth import Bounds, score_bounds, score_floors, spendings, split_half_scores
+from tests.metrics.worth.made_truths import SCORES
 
 TABLES = {
     "a vote each": np.array([[1, 0], [0, 1], [1, 0], [1, 0]]),
@@ -23,7 +24,7 @@ TABLES = {
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_odd_tables_give_numbers_or_none(table: np.ndarray):
-    for name, bound in score_bounds(table, table).items():
+    for name, bound in score_bounds(table, table, SCORES).items():
         ends = (bound.ceiling, bound.low, bound.high)
         if bound.ceiling is None:
             assert ends == (None, None, None)
@@ -68,6 +69,6 @@ def test_no_skill_is_told_where_the_ceiling_may_be_at_the_floor():
     assert Bounds(floor=0.4).skill(0.35) is None
     assert not Bounds(floor=0.4).uncertain
     counts = np.random.default_rng(0).multinomial(20, [0.2, 0.3, 0.5], 2000)  # nothing to learn
-    bounds = score_bounds(counts, counts)
+    bounds = score_bounds(counts, counts, SCORES)
     assert bounds["soft_nll"].skill(0.5) is None or bounds["soft_nll"].uncertain
     assert bounds["soft_nll"].ceiling <= bounds["soft_nll"].floor
