@@ -21,8 +21,9 @@ from core.errors import InputError
 
 Better = Literal["lower", "higher"]
 # The best constant prediction: training items' mean distribution, how often each class is their
-# majority, or none that depends on them, with a score of 0.
-Floor = Literal["mean", "majority", "zero"]
+# majority, or none that depends on them, with a score of 0 or of 1/2. Where it is another one, the
+# function that gives it of their distributions, from [N, K] to [K], both numpy.
+Floor = Literal["mean", "majority", "zero", "half"] | Callable[[Any], Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # The forms that StratumScores gives every score: `kl_nohlv`, and `kl_original_nohlv` where a

@@ -18,8 +18,14 @@ from datamodules.fingerprint import digest_of_values, digest_of_votes
 from datamodules.votes.table import VoteTable
 from metrics import registered
 from metrics.registry import STRATA, Score
-from metrics.worth import Bounds, ceiling_in_words, part_bounds, score_floors, skill_in_words
-from metrics.worth.floors import LEAST_ITEMS
+from metrics.worth import (
+    LEAST_ITEMS,
+    Bounds,
+    ceiling_in_words,
+    part_bounds,
+    score_floors,
+    skill_in_words,
+)
 
 Record = dict[str, dict[str, float | None]]
 

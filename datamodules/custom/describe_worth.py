@@ -11,6 +11,7 @@ from core.randomness import some_of
 from datamodules.votes.table import VoteTable
 from metrics import registered
 from metrics.worth import (
+    LEAST_ITEMS,
     Bounds,
     Spending,
     ceiling_in_words,
@@ -19,7 +20,6 @@ from metrics.worth import (
     spendings,
     split_half_scores,
 )
-from metrics.worth.floors import LEAST_ITEMS
 
 MOST_ITEMS = 20_000  # a sample of a larger table says as much
 # scores that are told by votes per item

@@ -1,12 +1,13 @@
 """What the best constant prediction scores, and how floors and ceilings are scored."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 
 from core.errors import InputError
-from metrics.registry import Score, by_function, values_of
+from metrics.registry import Floor, Score, by_function, values_of
 
 LEAST_ITEMS = 3
 UNSEEN = 0.5  # of an item: what a class is given that no training item has votes for
@@ -24,11 +25,16 @@ def score_floors(
     0.916
     """
     values: dict[str, float] = {}
-    for kind, shares in constants(train_probs).items():
+    constants: dict[Any, np.ndarray] = dict(best_constants(train_probs))
+    constants |= {
+        score.floor: score.floor(train_probs) for score in scores if callable(score.floor)
+    }
+    for kind, shares in constants.items():
         chosen = [score for score in scores if score.floor == kind]
         said = score_values(chosen, np.broadcast_to(shares, probs.shape), probs)
         values |= {score.name: float(value) for score, value in zip(chosen, said, strict=True)}
-    values |= {score.name: 0.0 for score in scores if score.floor == "zero"}
+    fixed: dict[Any, float] = {"zero": 0.0, "half": 0.5}
+    values |= {score.name: fixed[score.floor] for score in scores if score.floor in fixed}
     return {
         score.name: value
         if (value := values.get(score.name)) is not None and np.isfinite(value)
@@ -37,12 +43,15 @@ def score_floors(
     }
 
 
-def constants(train_probs: np.ndarray) -> dict[str, np.ndarray]:
-    """The best constant of each kind: the mean distribution, and how often each class is the
-    majority.
+def best_constants(train_probs: np.ndarray) -> dict[Floor, np.ndarray]:
+    """The predictions [K] of every item that floors are made of: the mean distribution, and how
+    often each class is the majority.
 
     A class without training votes is given half an item's: a constant that rules it out would
     score hundreds of nats as soon as one test item has a vote for it.
+
+    >>> best_constants(np.array([[0.5, 0.5], [1.0, 0.0]]))["mean"]
+    array([0.75, 0.25])
     """
     items, classes = train_probs.shape
     majority = np.bincount(train_probs.argmax(1), minlength=classes) / items

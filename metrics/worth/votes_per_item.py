@@ -13,7 +13,13 @@ from metrics import per_item
 from metrics.registry import Score, registered
 from metrics.worth.bounds import Bounds
 from metrics.worth.ceilings import bounds_of_ends
-from metrics.worth.floors import check_items, constants, score_floors, score_values, vote_shares
+from metrics.worth.floors import (
+    best_constants,
+    check_items,
+    score_floors,
+    score_values,
+    vote_shares,
+)
 from metrics.worth.plausible_priors import plausible_priors
 
 VOTES = (1, 2, 5, 10, 20, 50, 100)
@@ -84,7 +90,7 @@ def _spending(
 
 def _gain(truth: np.ndarray, votes: np.ndarray) -> np.ndarray:
     """By how many nats the truth is better than the best constant, item by item."""
-    constant = np.broadcast_to(constants(votes)["mean"], votes.shape).copy()
+    constant = np.broadcast_to(best_constants(votes)["mean"], votes.shape).copy()
     worst, best = (
         per_item.nll(torch.from_numpy(said), torch.from_numpy(votes)) for said in (constant, truth)
     )
