@@ -7,7 +7,7 @@ from pathlib import Path
 from core.atomic_io import open_atomically
 from core.errors import InputError
 from core.terminal import CommandParser
-from datamodules import VoteDataModule
+from datamodules import VoteDataModule, VoteTable
 from datamodules.custom.describe import describe
 from datamodules.votes.labels import escaped
 from experiment.build import build
@@ -25,22 +25,24 @@ def describe_command(options: list[str]) -> None:
     for line in describe(data):
         print(escaped(line))
     if figure.figure:
-        _draw(data, figure.figure)
+        crowd = " (simulated annotators)" if data.simulated else ""
+        draw_figure(data.summarize().votes, f"{data.name}{crowd}", figure.figure)
         print(f"Floor, ceiling and budget are drawn in {figure.figure}")
 
 
-def _draw(data: VoteDataModule, path: Path) -> None:
-    from callbacks.figures.worth_figure import draw_worth
+def draw_figure(votes: VoteTable, name: str, path: Path) -> None:
+    """Floor and ceiling by votes per item, and what a budget of votes buys, as a picture."""
+    from callbacks.figures.worth_figure import SHOWN, draw_worth
+    from metrics import registered
     from metrics.worth import spendings
 
-    votes = data.summarize().votes
     if votes.counts is None:
         raise InputError(
             f"--figure needs counts of votes, and {votes.source} has only probabilities; leave it "
             "out."
         )
-    crowd = " (simulated annotators)" if data.simulated else ""
     each = float(votes.counts.sum(1).mean())
-    title = f"{data.name}{crowd}: {len(votes):,} items, {each:.1f} votes each (dotted)"
+    title = f"{name}: {len(votes):,} items, {each:.1f} votes each (dotted)"
     with open_atomically(path) as stream:
-        draw_worth(spendings(votes.counts), each, title).savefig(stream, format="png")
+        ways = spendings(votes.counts, scores=[registered()[name] for name in SHOWN])
+        draw_worth(ways, each, title).savefig(stream, format="png")

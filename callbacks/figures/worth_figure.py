@@ -10,7 +10,7 @@ from metrics.worth import Spending
 
 # from the colour-blind safe palette of Okabe and Ito
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"
-MEASURE, CORRELATION = "kl", "entropy_spearman"
+SHOWN = MEASURE, CORRELATION = "kl", "entropy_spearman"  # scores
 
 
 def draw_worth(ways: Sequence[Spending], each: float, title: str) -> Figure:
@@ -48,7 +48,7 @@ def _draw_bounds(axes: Axes, ways: Sequence[Spending]) -> None:
     ceiling = "ceiling: knows every item's distribution, skill 100 %"
     axes.plot(votes, ceilings, color=BLUE, marker="o", markersize=4, label=ceiling)
     axes.fill_between(votes, lows, highs, color=BLUE, alpha=0.25, linewidth=0)
-    axes.set_ylim(0, 1.25 * max(floors))
+    axes.set_ylim(0, 1.25 * max(*floors, 1e-3))
     axes.legend(loc="upper right", framealpha=1, edgecolor="none", fontsize=9)
     axes.set_ylabel("KL to annotators (nats)")
     axes.set_title("What a model can gain", fontsize=10)

@@ -9,7 +9,7 @@ import numpy as np
 from core.errors import InputError
 from core.randomness import some_of
 from datamodules.votes.table import VoteTable
-from metrics import registered
+from metrics import Score, registered
 from metrics.worth import (
     LEAST_ITEMS,
     Bounds,
@@ -44,7 +44,8 @@ def describe_worth(votes: VoteTable) -> Iterator[str]:
         yield "  halves: one half of each item's annotators and a vote more, judged by the others"
     yield from _of_scores(votes)
     if votes.counts is not None:
-        ways = spendings(votes.counts, seed=SEED)
+        curves = [registered()[name] for name in CURVES]
+        ways = spendings(votes.counts, scores=curves, seed=SEED)
         yield from _of_votes(ways)
         yield from _of_budget(ways)
 
@@ -56,7 +57,7 @@ def _of_scores(votes: VoteTable) -> Iterator[str]:
         bounds, halves = {name: Bounds(floor) for name, floor in floors.items()}, {}
     else:
         bounds = score_bounds(votes.counts, votes.counts, scores, SEED)
-        halves = _halves(votes.counts)
+        halves = _halves(votes.counts, scores)
     rows = [
         (
             score.name,
@@ -69,9 +70,9 @@ def _of_scores(votes: VoteTable) -> Iterator[str]:
     yield from columns(("", "floor", "ceiling", "halves"), rows)
 
 
-def _halves(counts: np.ndarray) -> dict[str, float]:
+def _halves(counts: np.ndarray, scores: Sequence[Score]) -> dict[str, float]:
     try:
-        return split_half_scores(counts, seed=SEED)
+        return split_half_scores(counts, scores, SEED)
     except InputError:  # too few items have two votes: dashes say so
         return {}
 
