@@ -3,10 +3,10 @@ item by item, distributions drawn from a flat Dirichlet given the votes, and sco
 
 Votes are drawn from known distributions (correlated normal logits, which are no mixture of
 Dirichlets), so that it is also known how far each side's ceiling is off. The loop scores four means
-alone and knows no interval; it draws each item's distribution ten times, as ours do of 10,000 items.
-Times are seconds of one core.
+alone and knows no interval; it draws each item's distribution ten times, as ours do of 10,000
+items. Times are seconds of one core.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.ceilings        about three minutes
+    OMP_NUM_THREADS=1 python -m benchmarks.ceilings        about a minute
 
 Targets: 10,000 x 10 in under 2 s and 1,000,000 x 10 in under 90 s on one core, in memory that grows
 no faster than the number of items; ceilings within 5 % of (floor - ceiling).
@@ -56,7 +56,7 @@ def loop_over_items(counts: np.ndarray) -> dict[str, float]:
 
 
 def watched(items: int) -> tuple[float, float]:
-    """Seconds of a core, and the peak of memory in megabytes beside the votes, in a fresh process."""
+    """Seconds of a core, and the peak of memory in MB beside the votes, in a fresh process."""
     torch.set_num_threads(1)
     _, counts = known_votes(items)
     score_bounds(counts[:100], counts[:100])  # imports
@@ -81,7 +81,7 @@ def rows() -> Iterator[Row]:
     seconds = core_seconds(3, lambda: score_bounds(counts, counts))
     yield Row(shape, "at most 2 s", seconds, 2.0, 1.0, "seconds of a core")
     loop = core_seconds(2, lambda: loop_over_items(counts))
-    yield Row(shape, "a loop over items", seconds, loop, 1.0, "which scores four means alone")
+    yield Row(shape, "a loop over items", seconds, loop, None, "which scores four means alone")
     votes, ours, theirs = counts / VOTES, score_bounds(counts, counts), loop_over_items(counts)
     known = every_score(truth, votes)
     for name in MEANS:
