@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -36,51 +37,38 @@ def draw_worth(ways: Sequence[Spending], each: float, title: str) -> Figure:
 
 
 def _draw_bounds(axes: Axes, ways: Sequence[Spending]) -> None:
-    known = [way for way in ways if way.bounds[MEASURE].ceiling is not None]
-    votes = [way.votes for way in known]
-    floors, ceilings, lows, highs = (
-        [getattr(way.bounds[MEASURE], end) for way in known]
-        for end in ("floor", "ceiling", "low", "high")
-    )
-    axes.fill_between(votes, ceilings, floors, color=GREY, alpha=0.12, linewidth=0)
+    votes, ends = _curves(ways, MEASURE)
+    axes.fill_between(votes, ends["ceiling"], ends["floor"], color=GREY, alpha=0.12, linewidth=0)
     floor = "floor: the best constant, skill 0 %"
-    axes.plot(votes, floors, color=ORANGE, marker="o", markersize=4, label=floor)
+    axes.plot(votes, ends["floor"], color=ORANGE, marker="o", markersize=4, label=floor)
     ceiling = "ceiling: knows every item's distribution, skill 100 %"
-    axes.plot(votes, ceilings, color=BLUE, marker="o", markersize=4, label=ceiling)
-    axes.fill_between(votes, lows, highs, color=BLUE, alpha=0.25, linewidth=0)
-    axes.set_ylim(0, 1.25 * max(*floors, 1e-3))
+    axes.plot(votes, ends["ceiling"], color=BLUE, marker="o", markersize=4, label=ceiling)
+    axes.fill_between(votes, ends["low"], ends["high"], color=BLUE, alpha=0.25, linewidth=0)
+    axes.set_ylim(0, 1.25 * max(*ends["floor"], 1e-3))
     axes.legend(loc="upper right", framealpha=1, edgecolor="none", fontsize=9)
     axes.set_ylabel("KL to annotators (nats)")
     axes.set_title("What a model can gain", fontsize=10)
 
 
 def _draw_budget(axes: Axes, ways: Sequence[Spending]) -> None:
-    known = [way for way in ways if way.error is not None]
-    votes = [way.votes for way in known]
-    axes.plot(
-        votes, [100 * (way.error or 0) for way in known], color=ORANGE, marker="o", markersize=4
-    )
+    errors = {way.votes: 100 * way.error for way in ways if way.error is not None}
+    axes.plot(list(errors), list(errors.values()), color=ORANGE, marker="o", markersize=4)
     axes.set_ylabel("standard error of skill (points)", color=ORANGE)
     axes.set_ylim(0)
     other = axes.twinx()
-    bounds = {way.votes: way.bounds[CORRELATION] for way in ways}
-    bounds = {votes: bound for votes, bound in bounds.items() if bound.ceiling is not None}
-    other.fill_between(
-        list(bounds),
-        [bound.low for bound in bounds.values()],
-        [bound.high for bound in bounds.values()],
-        color=BLUE,
-        alpha=0.25,
-        linewidth=0,
-    )
-    other.plot(
-        list(bounds),
-        [bound.ceiling for bound in bounds.values()],
-        color=BLUE,
-        marker="s",
-        markersize=4,
-    )
+    votes, ends = _curves(ways, CORRELATION)
+    other.fill_between(votes, ends["low"], ends["high"], color=BLUE, alpha=0.25, linewidth=0)
+    other.plot(votes, ends["ceiling"], color=BLUE, marker="s", markersize=4)
     other.set_ylim(0, 1)
     other.set_ylabel("ceiling of entropy correlation (Spearman)", color=BLUE)
     other.spines[["top"]].set_visible(False)
     axes.set_title("The same number of votes, spent otherwise", fontsize=10)
+
+
+def _curves(ways: Sequence[Spending], name: str) -> tuple[list[int], dict[str, np.ndarray]]:
+    """Votes per item, and a score's floor, ceiling and interval with so many."""
+    known = {way.votes: way.bounds[name] for way in ways if way.bounds[name].ceiling is not None}
+    ends = ("floor", "ceiling", "low", "high")
+    return list(known), {
+        end: np.array([getattr(bounds, end) for bounds in known.values()], float) for end in ends
+    }

@@ -39,20 +39,17 @@ def pearson_slope(x: np.ndarray, y: np.ndarray, share: np.ndarray) -> np.ndarray
     that are the same for all.
     """
     x, y = x - share @ x, y - share @ y
-    return (
-        x * y
-        - _half(share @ (x * y), share @ x**2) * x**2
-        - _half(share @ (x * y), share @ y**2) * y**2
-    )
+    both = float(share @ (x * y))
+    return x * y - sum(_half(both, float(share @ each**2)) * each**2 for each in (x, y))
 
 
 def spearman_slope(x: np.ndarray, y: np.ndarray, share: np.ndarray) -> np.ndarray:
     """The same of the correlation of ranks. A pair also moves the ranks of all above it."""
     first, second = 1 - _above(x, share), 1 - _above(y, share)  # ranks from 0 to 1
-    both = share @ (first * second) - 0.25  # the mean of ranks is 1/2
+    both = float(share @ (first * second)) - 0.25  # the mean of ranks is 1/2
     slope = first * second + _above(x, share * second) + _above(y, share * first)
     for values, ranks in ((x, first), (y, second)):
-        spread = share @ ranks**2 - 0.25
+        spread = float(share @ ranks**2) - 0.25
         slope -= _half(both, spread) * (ranks**2 + 2 * _above(values, share * ranks))
     return slope
 
