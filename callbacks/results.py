@@ -30,6 +30,7 @@ from callbacks.records.results_file import (
     write_results,
 )
 from callbacks.records.training_record import as_training
+from callbacks.records.worth import with_worth, worth_in_words
 from core.ranks import sum_over_ranks
 from core.terminal import plain_console
 
@@ -116,13 +117,16 @@ class Results(Callback):
         )
         out = output_folder(trainer)
         path = out / "results.json"
-        if self.preview or self._scored < about["test_items"]:
+        whole = self._scored >= about["test_items"]
+        if self.preview or not whole:
             results["preview"] = (
                 self.preview or f"{self._scored} of {about['test_items']} items were scored"
             )
             path = out / "preview.json"
         else:
             results = with_earlier(results, read_results(folder))
+        if whole:
+            results = with_worth(results, data)
         drawing = [callback for callback in trainer.callbacks if isinstance(callback, Draws)]  # pyright: ignore[reportAttributeAccessIssue]
         print_table(
             write_before_drawing(
@@ -208,9 +212,12 @@ def print_table(results: dict[str, Any], path: Path) -> None:
     )
     table = Table(title=title, title_justify="left")
     table.add_column("metric")
-    table.add_column("value", justify="right")
+    for column in ("value", *(("floor", "ceiling", "skill") if results.get("worth") else ())):
+        table.add_column(column, justify="right")
     for name, value in results["metrics"].items():
-        table.add_row(name, f"{value:.4f}" if math.isfinite(value) else "not defined")
+        worth = worth_in_words(results["worth"], name, value) if results.get("worth") else ()
+        said = f"{value:.4f}" if math.isfinite(value) else "not defined"
+        table.add_row(name, said, *worth)
     console = plain_console()
     console.print(table)
     for note in results["notes"]:

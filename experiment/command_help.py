@@ -22,7 +22,11 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "describe": (
         "say what was understood of a dataset's votes, before anything is trained on them",
-        (DIGITS, "--config configs/own_votes.yaml --data.votes my_votes.csv"),
+        (
+            DIGITS,
+            "--config configs/own_votes.yaml --data.votes my_votes.csv",
+            f"{DIGITS} --figure worth.png",
+        ),
     ),
 }
 OPTIONS = {

@@ -135,6 +135,7 @@ def register(
     per_item: bool = False,
     every_epoch: bool = False,
     undefined: str = "",
+    floor: Floor | None = None,
     metric: Callable[..., Metric] | None = None,
 ) -> Callable[[Function], Function]:
     """Make a function of (probs, target_probs) a score, under its own name unless another is given.
@@ -151,7 +152,7 @@ def register(
     def as_score(function: Function) -> Function:
         given = name or getattr(function, "__name__", "")
         score = Score(given, function, label, better, unit, digits, per_item, every_epoch)
-        add(replace(score, undefined=undefined, metric=metric))
+        add(replace(score, undefined=undefined, floor=floor, metric=metric))
         return function
 
     return as_score

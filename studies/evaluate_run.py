@@ -14,7 +14,13 @@ from lightning import Trainer
 from callbacks.figures.drawing import Picture, draw_pictures
 from callbacks.probe import Probe, ProbeResult
 from callbacks.records.known_data import know_data
-from callbacks.records.results_file import read_results, undefined_in_words, write_before_drawing
+from callbacks.records.results_file import (
+    read_results,
+    undefined_in_words,
+    write_before_drawing,
+    write_results,
+)
+from callbacks.records.worth import lacks_worth, with_worth
 from core.atomic_io import remove_partial_files
 from core.errors import InputError
 from core.folder_lock import folder_lock
@@ -42,8 +48,14 @@ class Lack:
     probes: list[dict[str, Any]]  # that its config lists, and no test has measured
     # the same, but an earlier test has measured that class with other options
     changed: list[dict[str, Any]]
+    worth: bool  # floors and ceilings of its scores, which need no model
 
     def __bool__(self) -> bool:
+        return self.needs_model or self.worth
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether the checkpoint is to be tested again."""
         return bool(self.scores or self.probes)
 
 
@@ -63,6 +75,7 @@ def lack_of(config: dict[str, Any], results: dict[str, Any]) -> Lack:
         [name for name in registered(_is_ordinal(config)) if name not in results["metrics"]],
         [probe for probe in missing if probe["class_path"] not in measured],
         [probe for probe in missing if probe["class_path"] in measured],
+        lacks_worth(results),
     )
 
 
@@ -82,8 +95,12 @@ def evaluate_run(
         if not results or not lack:
             return Evaluation()
         checkpoint = best_checkpoint(folder)
-        check_checkpoint(checkpoint)
+        if lack.needs_model:
+            check_checkpoint(checkpoint)
         know_data(folder, its_data := data(), all_options(run.config), write=False)
+        if not lack.needs_model:
+            write_results(folder, _with_worth(results, its_data))
+            return Evaluation(["worth"])
         classifier, scores = _tested(run.config, its_data, checkpoint, folder)
         seen = dict(scores)
         for probe in _probes_of_scores(results) if lack.scores else []:
@@ -99,22 +116,29 @@ def evaluate_run(
         messages = _different(results["metrics"], seen)
         added = {name: value for name, value in seen.items() if name not in results["metrics"]}
         origin = {"version": _version(), "date": day}
+        evaluated = {
+            **results,
+            "probes": [*results.get("probes", []), *lack.probes],
+            "metrics": dict(sorted({**added, **results["metrics"]}.items())),
+            "notes": list(
+                dict.fromkeys(
+                    [*results.get("notes", []), *notes, *undefined_in_words(added), *messages]
+                )
+            ),
+            "evaluated": {**results.get("evaluated", {}), **dict.fromkeys(added, origin)},
+        }
         write_before_drawing(
             folder / "results.json",
-            {
-                **results,
-                "probes": [*results.get("probes", []), *lack.probes],
-                "metrics": dict(sorted({**added, **results["metrics"]}.items())),
-                "notes": list(
-                    dict.fromkeys(
-                        [*results.get("notes", []), *notes, *undefined_in_words(added), *messages]
-                    )
-                ),
-                "evaluated": {**results.get("evaluated", {}), **dict.fromkeys(added, origin)},
-            },
+            _with_worth(evaluated, its_data),
             lambda: draw_pictures(pictures, folder),
         )
-        return Evaluation(sorted(added), messages)
+        return Evaluation([*sorted(added), *(["worth"] if lack.worth else [])], messages)
+
+
+def _with_worth(results: dict[str, Any], data: VoteDataModule) -> dict[str, Any]:
+    """What scores are worth, where that is not said yet."""
+    found = with_worth(results, data)
+    return {**found, "worth": {**found["worth"], **results.get("worth", {})}}
 
 
 def _tested(

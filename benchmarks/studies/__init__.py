@@ -1,1 +1,1 @@
-"""Whole studies: planning, and their trainings from start to end."""
+"""Whole studies: planning, and their trainings from start to end; and what packs cost."""

@@ -1,4 +1,4 @@
 """How callbacks draw: when, with whose words, and the panel of Grad-CAM.
 
-Imports core alone.
+Imports core and metrics.
 """

@@ -17,6 +17,7 @@ KINDS: dict[str, Any] = {  # of all that is read of results
     "notes": list,
     "probes": list,
     "evaluated": dict,
+    "worth": dict,
 }
 
 
@@ -36,9 +37,17 @@ def are_results(content: dict[str, Any]) -> bool:
         and all(isinstance(note, str) for note in content.get("notes", []))
         and all(isinstance(probe, dict) for probe in content.get("probes", []))
         and all(_is_origin(origin) for origin in content.get("evaluated", {}).values())
+        and all(_is_worth(worth) for worth in content.get("worth", {}).values())
     )
 
 
 def _is_origin(origin: Any) -> bool:
     """Whether this says when, and by which version, a number was added to a test's."""
     return isinstance(origin, dict) and all(isinstance(part, str) for part in origin.values())
+
+
+def _is_worth(worth: Any) -> bool:
+    """Whether this says floor, ceiling and skill of a metric, as far as they are known."""
+    return isinstance(worth, dict) and all(
+        value is None or is_number(value) for value in worth.values()
+    )

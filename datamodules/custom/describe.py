@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from core.errors import name_rows, name_some
+from datamodules.custom.describe_worth import describe_worth
 from datamodules.custom.duplicates import first_equal
 from datamodules.memmap_inputs import MemmapInputs
 from datamodules.summary import DatasetSummary
@@ -60,6 +61,7 @@ def describe(data: VoteDataModule) -> Iterator[str]:
     heights, _ = np.histogram(votes.normalized_entropy.clip(0, 1), edges)
     yield from bars([f"{low:.1f} to {high:.1f}" for low, high in pairwise(edges)], heights)
     yield _line("agreement", _agreement(summary, data.ordinal))
+    yield from describe_worth(votes)
     yield from _of_duplicates(summary)
     yield from _of_annotators(summary, names)
 

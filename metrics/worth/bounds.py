@@ -1,144 +1,101 @@
-"""The floor and the ceiling of every score, from votes alone.
+"""The floor and the ceiling of one score, and where between the two a model stands."""
 
-Floor: the best constant prediction, out of the training items' votes. Ceiling: what a model would
-score that knew each item's true distribution. It is not perfect: votes are few, and differ from the
-distribution that they are drawn from.
-"""
-
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-import torch
-
-from core.errors import InputError
-from core.randomness import generator
-from metrics import by_function, registered, values_of
-from metrics.registry import Score
-from metrics.worth.plausible_priors import plausible_priors
-
-LEAST_ITEMS = 3
-DRAWS = 2  # of all items' distributions, under the best prior
 WIDE = 0.05  # of floor - ceiling: a wider interval is one that votes are too few to narrow
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one score of some items can be; the floor is None where a constant is no measure of it,
-    as of calibration.
+    """What one score of some items can be.
+
+    The floor is None where a constant is no measure of it, as of calibration. The ceiling is None
+    where it is not known, or where the score is not defined on these items.
     """
 
     floor: float | None
-    ceiling: float
-    low: float  # the least and the largest ceiling that the votes allow
-    high: float
+    ceiling: float | None = None
+    low: float | None = None  # the least and the largest ceiling that the votes allow
+    high: float | None = None
 
     @property
     def uncertain(self) -> bool:
         """Whether votes are too few for the ceiling to be a number: it is then an interval."""
+        if self.ceiling is None or self.low is None or self.high is None:
+            return False
         room = abs((self.floor or 0.0) - self.ceiling)
         return self.high - self.low > WIDE * room
 
     def skill(self, score: float) -> float | None:
-        """Where a score stands: 0 at the floor, 1 at the ceiling; None where there is no floor, or
-        no room between the two.
+        """Where a score stands: 0 at the floor, 1 at the ceiling.
+
+        None where there is no floor, where the ceiling is not known, or where it may be as low as
+        the floor for all that the votes say.
 
         >>> Bounds(floor=4.0, ceiling=0.0, low=0.0, high=0.0).skill(3.0)
         0.25
         """
-        if self.floor is None or self.floor == self.ceiling:
+        ends = self._ends()
+        if ends is None or not math.isfinite(score):
             return None
-        return (self.floor - score) / (self.floor - self.ceiling)
+        floor, ceiling, *_ = ends
+        return (floor - score) / (floor - ceiling)
+
+    def skill_range(self, score: float) -> tuple[float, float] | None:
+        """The least and the largest skill, over all ceilings that the votes allow.
+
+        >>> Bounds(floor=4.0, ceiling=1.0, low=0.0, high=2.0).skill_range(3.0)
+        (0.25, 0.5)
+        """
+        ends = self._ends()
+        if ends is None or not math.isfinite(score):
+            return None
+        floor, _, low, high = ends
+        least, most = sorted((floor - score) / (floor - end) for end in (low, high))
+        return least, most
+
+    def record(self, score: float) -> dict[str, float | None]:
+        """All of it as `results.json` says it, beside the score."""
+        return {
+            "floor": self.floor,
+            "ceiling": self.ceiling,
+            "low": self.low,
+            "high": self.high,
+            "skill": self.skill(score),
+        }
+
+    def _ends(self) -> tuple[float, float, float, float] | None:
+        """Floor, ceiling and its interval, where there is room between floor and ceiling."""
+        if self.floor is None or self.ceiling is None or self.low is None or self.high is None:
+            return None
+        if self.low <= self.floor <= self.high:
+            return None
+        return self.floor, self.ceiling, self.low, self.high
 
 
-def score_bounds(
-    train_counts: np.ndarray,
-    counts: np.ndarray,
-    scores: Sequence[Score] | None = None,
-    seed: int = 0,
-) -> dict[str, Bounds]:
-    """Floor and ceiling of each score on items with these votes [N, K], by the score's name.
+def ceiling_in_words(bounds: Bounds, digits: int = 4) -> str:
+    """A number, an interval where votes are too few for one, or a dash.
 
-    >>> votes = np.array([[5, 0], [4, 1], [0, 5], [2, 3]] * 50)
-    >>> nll = score_bounds(votes, votes)["soft_nll"]
-    >>> nll.ceiling < nll.floor, nll.skill(nll.ceiling)
-    (True, 1.0)
+    >>> ceiling_in_words(Bounds(4.0, 1.0, 0.5, 2.0), digits=1), ceiling_in_words(Bounds(4.0))
+    ('0.5 to 2.0', '-')
     """
-    _check_items(len(counts), "items have votes")
-    scores = list(registered().values() if scores is None else scores)
-    votes = _shares(counts)
-    floors = score_floors(_shares(train_counts), votes, scores)
-    best, *extremes = [
-        np.mean(
-            [
-                _values(scores, prior.draw(counts, generator(seed, "truth", which, draw)), votes)
-                for draw in range(1 if which else DRAWS)
-            ],
-            0,
-        )
-        for which, prior in enumerate(plausible_priors(counts, seed))
-    ]
-    ends = np.stack([best, *extremes])
-    table = zip(scores, best, ends.min(0), ends.max(0), strict=True)
-    return {score.name: Bounds(floors[score.name], *map(float, row)) for score, *row in table}
+    if bounds.ceiling is None:
+        return "-"
+    if bounds.uncertain:
+        return f"{bounds.low:.{digits}f} to {bounds.high:.{digits}f}"
+    return f"{bounds.ceiling:.{digits}f}"
 
 
-def score_floors(
-    train_probs: np.ndarray, probs: np.ndarray, scores: Sequence[Score]
-) -> dict[str, float | None]:
-    """What the best constant prediction out of training items scores on these, by name."""
-    majority = np.bincount(train_probs.argmax(1), minlength=probs.shape[1]) / len(train_probs)
-    values: dict[str, float | None] = {}
-    constants: dict[Any, np.ndarray] = {"mean": train_probs.mean(0), "majority": majority}
-    constants |= {
-        score.floor: score.floor(train_probs) for score in scores if callable(score.floor)
-    }
-    for kind, constant in constants.items():
-        chosen = [score for score in scores if score.floor == kind]
-        said = _values(chosen, np.broadcast_to(constant, probs.shape), probs)
-        values |= {score.name: float(value) for score, value in zip(chosen, said, strict=True)}
-    fixed: dict[Any, float] = {"zero": 0.0, "half": 0.5}
-    return {score.name: fixed.get(score.floor, values.get(score.name)) for score in scores}
+def skill_in_words(bounds: Bounds, score: float) -> str:
+    """In per cent: a number, an interval where the ceiling is one, or a dash.
 
-
-def split_half_scores(
-    counts: np.ndarray, scores: Sequence[Score] | None = None, seed: int = 0
-) -> dict[str, float]:
-    """What one half of each item's annotators scores against the other half, as predictions; of
-    items with two votes or more.
-
-    >>> round(split_half_scores(np.array([[4, 0], [0, 4], [4, 0]]))["accuracy"], 1)
-    1.0
+    >>> skill_in_words(Bounds(4.0, 1.0, 0.0, 2.0), 3.0), skill_in_words(Bounds(None, 0.1), 0.2)
+    ('25 to 50 %', '-')
     """
-    counts = counts[counts.sum(1) > 1]
-    _check_items(len(counts), "items have two votes or more")
-    scores = list(registered().values() if scores is None else scores)
-    rng = generator(seed, "split half")
-    half, left, rest = np.zeros_like(counts), counts.sum(1) // 2, counts.sum(1)
-    for label in range(counts.shape[1]):  # drawn without replacement, class by class
-        rest = rest - counts[:, label]
-        half[:, label] = rng.hypergeometric(counts[:, label], rest, left)
-        left = left - half[:, label]
-    said = _values(scores, _shares(half), _shares(counts - half))
-    return {score.name: float(value) for score, value in zip(scores, said, strict=True)}
-
-
-def _check_items(items: int, what: str) -> None:
-    if items < LEAST_ITEMS:
-        raise InputError(
-            f"{items} {what}; what a score is worth cannot be said of fewer than {LEAST_ITEMS}."
-        )
-
-
-def _shares(counts: np.ndarray) -> np.ndarray:
-    return counts / counts.sum(1, keepdims=True)
-
-
-def _values(scores: Sequence[Score], probs: np.ndarray, votes: np.ndarray) -> np.ndarray:
-    """Each score of predictions against votes; NaN where it is not defined."""
-    model, annotators = torch.from_numpy(np.array(probs)), torch.from_numpy(votes)
-    values: dict[str, torch.Tensor] = {}
-    for group in by_function(scores):
-        values |= values_of(group, model, annotators)
-    return np.array([float(values[score.name]) for score in scores])
+    skill, ends = bounds.skill(score), bounds.skill_range(score)
+    if skill is None or ends is None:
+        return "-"
+    if bounds.uncertain:
+        return f"{100 * ends[0]:.0f} to {100 * ends[1]:.0f} %"
+    return f"{100 * skill:.1f} %"

@@ -7,34 +7,34 @@ down in each respect that scores depend on.
 """
 
 import numpy as np
-from scipy.special import entr
 
-from core.randomness import generator, some_of
-from metrics.worth.dirichlet_mixture import LEAST, MOST, fit_mixture
-from metrics.worth.vote_prior import VotePrior
+from core.randomness import some_of
+from metrics.worth.dirichlet_mixture import LEAST, MOST, MOST_CLASSES, fit_mixture
+from metrics.worth.respects import rewards
+from metrics.worth.vote_prior import VotePrior, fewer_votes
 
 FIT_ITEMS = 3000  # a sample of a larger table says as much about where items lie
 DROP = (
     3.32  # of the log-likelihood: half the 99 % quantile of chi-squared with one degree of freedom
 )
 SCALES = np.geomspace(0.25, 64, 7)  # of a fitted component's precision
-DRAWS = 100  # of each component, to know what it would score
 
 
 def plausible_priors(counts: np.ndarray, seed: int) -> list[VotePrior]:
     """The best prior first, then the extreme ones."""
-    counts = counts[some_of(np.arange(len(counts)), FIT_ITEMS, seed)]
+    counts = fewer_votes(counts[some_of(np.arange(len(counts)), FIT_ITEMS, seed)])
     fits = [fit_mixture(counts, per_class) for per_class in (0, 1, 2)]
     best = max(fits, key=lambda fit: fit.aic).prior
-    return [best, *_extremes(counts, _dictionary([fit.prior for fit in fits]), seed)]
+    return [best, *_extremes(counts, _dictionary([fit.prior for fit in fits], counts), seed)]
 
 
-def _dictionary(priors: list[VotePrior]) -> np.ndarray:
+def _dictionary(priors: list[VotePrior], counts: np.ndarray) -> np.ndarray:
     """Dirichlets [D, K] rich enough to hold whatever explains the votes: the fitted ones, broader
-    and narrower, and a certain one for each class.
+    and narrower, and a certain one for each class that has votes.
     """
     fitted = np.concatenate([prior.alphas for prior in priors])
-    certain = np.eye(fitted.shape[1]) * 200 + 0.02
+    common = np.argsort(-counts.sum(0), kind="stable")[:MOST_CLASSES]
+    certain = np.eye(fitted.shape[1])[common] * 200 + 0.02
     scaled = (fitted[None] * SCALES[:, None, None]).reshape(-1, fitted.shape[1])
     return np.clip(np.concatenate([scaled, certain]), LEAST, MOST)
 
@@ -48,31 +48,9 @@ def _extremes(counts: np.ndarray, alphas: np.ndarray, seed: int) -> list[VotePri
     weights = _likeliest(likelihood, repeats, np.zeros(len(alphas)), equal.weights, 300)
     return [
         VotePrior(alphas, _pushed(likelihood, repeats, sign * reward, weights)).likely()
-        for reward in _rewards(equal, weights, counts.sum(1), seed)
+        for reward in rewards(alphas, weights, counts.sum(1), seed)
         for sign in (1, -1)
     ]
-
-
-def _rewards(
-    components: VotePrior, weights: np.ndarray, totals: np.ndarray, seed: int
-) -> list[np.ndarray]:
-    """What to push towards, one number per component: the mean entropy of items, how often an
-    item's likeliest class is the majority of its votes, and the correlation between an item's
-    entropy and that of its votes (which is not a mean over items: its slope at these weights).
-    """
-    rng = generator(seed, "draws from priors")
-    alphas = np.repeat(components.alphas, DRAWS, 0)
-    gammas = np.maximum(rng.standard_gamma(alphas), 1e-300)
-    truth = gammas / gammas.sum(1, keepdims=True)
-    votes = rng.multinomial(rng.choice(totals, len(truth)), truth)
-    hits = truth.argmax(1) == votes.argmax(1)
-    entropy, seen = (entr(table / table.sum(1, keepdims=True)).sum(1) for table in (truth, votes))
-    share = np.repeat(weights / DRAWS, DRAWS)
-    away, seen_away = entropy - share @ entropy, seen - share @ seen
-    variance, covariance = share @ away**2, share @ (away * seen_away)
-    slope = away * seen_away - covariance / max(2 * variance, 1e-12) * away**2
-    by_component = (len(weights), DRAWS)
-    return [values.reshape(by_component).mean(1) for values in (entropy, hits, slope)]
 
 
 def _pushed(

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import gammaln
 
 BLOCK = 1 << 21  # likelihoods that are worked on at once: memory stays small beside the votes
+MOST_VOTES = 500  # of an item that tell which component it is of: more would not tell it better
 
 
 @dataclass(frozen=True)
@@ -33,38 +34,45 @@ class VotePrior:
         array([[0.5, 0.5]])
         """
         drawn = np.empty(counts.shape)
-        for rows, likelihood in self.log_likelihoods(counts):
-            scores = likelihood + np.log(self.weights)
-            # the largest of logits with Gumbel noise is a draw from their softmax
-            component = (scores + rng.gumbel(size=scores.shape)).argmax(1)
+        for rows, scores in self.log_likelihoods(counts):
+            scores += np.log(self.weights)
+            scores -= scores.max(1, keepdims=True)
+            reached = np.exp(scores, out=scores).cumsum(1)
+            chance = rng.random((len(reached), 1)) * reached[:, -1:]
+            component = (reached < chance).sum(1)
             gammas = rng.standard_gamma(self.alphas[component] + counts[rows])
-            drawn[rows] = np.maximum(gammas, 1e-300)
-        return drawn / drawn.sum(1, keepdims=True)
+            gammas = np.maximum(gammas, 1e-300)
+            drawn[rows] = gammas / gammas.sum(1, keepdims=True)
+        return drawn
 
     def log_likelihoods(self, counts: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Of blocks of items: which they are, and the log-likelihood of their votes under each
         component [n, components], up to a constant of the item.
         """
-        totals = counts.sum(1)
-        of_counts = log_rising(self.alphas, counts.max())  # [components, K, votes]
-        of_totals = log_rising(self.alphas.sum(1), totals.max())
+        totals = self.alphas.sum(1)
         size = max(1, BLOCK // len(self.weights))
         for start in range(0, len(counts), size):
             rows = slice(start, start + size)
-            result = -of_totals.T[totals[rows]]
-            for label in range(counts.shape[1]):
-                result += of_counts[:, label].T[counts[rows, label]]
+            votes = fewer_votes(counts[rows])
+            each = votes.sum(1)
+            result = -log_rising(totals, each.max()).T[each]
+            for label in np.flatnonzero(votes.any(0)):
+                column = votes[:, label]
+                result += log_rising(self.alphas[:, label], column.max()).T[column]
             yield rows, result
 
-    def entropies(self) -> np.ndarray:
-        """The expected entropy of a draw from each component, in nats.
 
-        >>> VotePrior(np.array([[1.0, 1.0]]), np.ones(1)).entropies()
-        array([0.5])
-        """
-        totals = self.alphas.sum(1, keepdims=True)
-        means = self.alphas / totals
-        return digamma(totals[:, 0] + 1) - (means * digamma(self.alphas + 1)).sum(1)
+def fewer_votes(counts: np.ndarray) -> np.ndarray:
+    """The same shares of at most `MOST_VOTES` votes, or about as many: tables over numbers of votes
+    stay small.
+
+    >>> fewer_votes(np.array([[2, 1], [40_000, 10_000]])).tolist()
+    [[2, 1], [400, 100]]
+    """
+    totals = counts.sum(1, keepdims=True, dtype=np.int64)
+    if totals.max(initial=0) <= MOST_VOTES:
+        return counts
+    return np.rint(counts * np.minimum(1, MOST_VOTES / totals)).astype(np.int64)
 
 
 def log_rising(alphas: np.ndarray, most: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from callbacks.figures.drawing import draw_pictures
 from callbacks.history import write_history
 from callbacks.prediction_table import write_predictions
 from callbacks.records.training_record import TrainingRecord, write_training
+from callbacks.records.worth import with_worth
 from callbacks.results import describe_run, results_of_test, write_before_drawing
 from experiment.build import build, is_probe
 from experiment.checkpoints import write_checkpoint
@@ -88,6 +89,7 @@ def write_member(
             notes += result.notes
             pictures |= result.figures
     results = results_of_test(about, record, len(probs), probes_of(run.config), numbers, notes)
+    results = with_worth(results, data)
     write_before_drawing(folder / "results.json", results, lambda: draw_pictures(pictures, folder))
     member.classifier.cpu()  # of many members, one at a time is on the device
 

@@ -102,6 +102,9 @@ def test_a_new_score_is_added_to_runs_alone_and_packed_with_its_strata(
                 unchosen_by_hand(runs / name), abs=1e-9
             )
             assert result.pop("evaluated").keys() == set(FORMS)
+            assert {name for name in FORMS if result["worth"].pop(name)["ceiling"] >= 0} == set(
+                FORMS
+            )
         assert after == before
         files = {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()}
         evaluate(study, runs, "2026-03-04")
@@ -110,6 +113,20 @@ def test_a_new_score_is_added_to_runs_alone_and_packed_with_its_strata(
     assert origin["date"] == DAY
     assert set(origin) == {"version", "date"}
     assert read_results(runs / next(iter(before)))  # and other versions' readers take it
+
+
+def test_runs_of_earlier_versions_get_what_their_scores_are_worth(trained: Path, runs: Path):
+    """From the votes alone: no checkpoint is needed."""
+    study, before = Study.load(trained / "study.yaml"), results(runs)
+    for name, result in before.items():
+        earlier = {key: value for key, value in result.items() if key != "worth"}
+        (runs / name / "results.json").write_text(json.dumps(earlier))
+        (runs / name / "checkpoints/best.ckpt").unlink()
+    messages, failures = evaluate(study, runs)
+    assert not failures
+    assert messages[-1] == "Added: worth."
+    assert results(runs) == before
+    assert before[next(iter(before))]["worth"]["kl_hlv"]["skill"] is not None
 
 
 def test_reports_show_it_with_arrow_and_bold_face(trained: Path, runs: Path, tmp_path: Path):

@@ -12,9 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli import main
-from datamodules import Digits, OwnVotes
+from core.errors import InputError
+from datamodules import Digits, OwnVotes, VoteTable
 from datamodules.custom.describe import describe
+from datamodules.custom.describe_worth import describe_worth
 from datamodules.votes.agreement import krippendorff_alpha
+from experiment.describe_command import draw_figure
 from tests.datamodules.embedders.small_embedder import CLASS_PATH
 
 
@@ -188,7 +191,7 @@ def test_a_value_of_ten_million_characters_is_refused_or_printed_short(
     else:
         main(["describe", *long_options(tmp_path)])
         message = capsys.readouterr().out
-    assert len(message) < 3000
+    assert len(message) < 5000
 
 
 def test_a_dataset_of_this_project(capsys: pytest.CaptureFixture):
@@ -255,3 +258,51 @@ def test_a_mistake_is_one_sentence(folder: Path, capsys: pytest.CaptureFixture):
         "no vote on 1 of 41 items (i40); set data.leave_out_unvoted to true"
         in capsys.readouterr().err
     )
+
+
+def table_after(text: str, name: str, head: str) -> dict[str, list[str]]:
+    """The rows of a table that stands below the line of this name, by their first cell."""
+    below = text[text.index(f"\n{name}") :].splitlines()
+    start = next(place for place, row in enumerate(below) if row.split()[:1] == [head])
+    rows = below[start + 1 :]
+    rows = takewhile(lambda row: row.startswith("  ") and row[2] != " ", rows)
+    return {row.split()[0]: row.split()[1:] for row in rows}
+
+
+def test_what_scores_can_be_is_told_with_other_votes_and_a_budget(
+    folder: Path, capsys: pytest.CaptureFixture
+):
+    path = folder / "worth.png"
+    main(["describe", *options(folder), "--figure", str(path)])
+    message = capsys.readouterr().out
+    floor, *ceiling, halves = table_after(message, "worth", "floor")["kl"]
+    assert float(floor) > float(ceiling[0])
+    assert float(halves) > 0
+    by_votes = table_after(message, "by votes", "votes")
+    assert list(by_votes) == ["1", "2", "5", "10", "20", "50", "100"]
+    budget = table_after(message, "budget", "items")
+    assert budget["160"][0] == "2"  # of 321 votes
+    assert "Votes alone cannot say what" in message
+    tables = message[message.index("\nworth") : message.index("\nduplicates")]
+    assert max(map(len, tables.splitlines())) < 110
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_probabilities_have_floors_and_no_figure(capsys: pytest.CaptureFixture, tmp_path: Path):
+    probs = VoteTable.from_probs(np.random.default_rng(0).dirichlet([1, 1, 1], 30))
+    lines = "\n".join(describe_worth(probs))
+    assert "ceilings are not known, there are only probabilities" in lines
+    floor, ceiling, halves = table_after(f"\n{lines}", "worth", "floor")["kl"]
+    assert float(floor) > 0
+    assert (ceiling, halves) == ("-", "-")
+    assert "budget" not in lines
+    with pytest.raises(InputError, match="--figure needs counts of votes"):
+        draw_figure(probs, "made up", tmp_path / "worth.png")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("counts", [[[1, 0]] * 2, [[1, 0], [0, 1], [1, 0]]], ids=["two", "single"])
+def test_so_few_votes_are_told_without_a_nan(counts: list[list[int]]):
+    lines = "\n".join(describe_worth(VoteTable(counts)))
+    assert "nan" not in lines
+    assert ("it takes 3 items or more" in lines) == (len(counts) == 2)
