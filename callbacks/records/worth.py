@@ -42,7 +42,7 @@ def lacks_worth(results: dict[str, Any]) -> bool:
     earlier versions.
     """
     known = results.get("worth", {})
-    return any(name in results["metrics"] and name not in known for name in registered())
+    return any(name in results["metrics"] and name not in known for name in registered(ordinal=True))
 
 
 def worth_in_words(worth: Record, name: str, value: float) -> tuple[str, str, str]:
@@ -63,7 +63,8 @@ def worth_of(metrics: Mapping[str, float], data: VoteDataModule) -> tuple[Record
     stratum and by other labels; and in words what is not known, and why.
     """
     assert data.corpus is not None
-    scores, test, train = tuple(registered().values()), data.rows("test"), data.rows("train")
+    scores = tuple(registered(data.ordinal).values())
+    test, train = data.rows("test"), data.rows("train")
     unanimous = data.annotator_votes.unanimous[test]
     strata = {"": np.ones(len(test), bool)}
     strata |= dict(zip((f"_{name}" for name in STRATA), (unanimous, ~unanimous), strict=True))

@@ -61,7 +61,7 @@ def describe(data: VoteDataModule) -> Iterator[str]:
     heights, _ = np.histogram(votes.normalized_entropy.clip(0, 1), edges)
     yield from bars([f"{low:.1f} to {high:.1f}" for low, high in pairwise(edges)], heights)
     yield _line("agreement", _agreement(summary, data.ordinal))
-    yield from describe_worth(votes)
+    yield from describe_worth(votes, data.ordinal)
     yield from _of_duplicates(summary)
     yield from _of_annotators(summary, names)
 

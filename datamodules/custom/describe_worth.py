@@ -27,9 +27,11 @@ CURVES = ("soft_nll", "kl", "accuracy", "entropy_spearman")
 SEED = 0
 
 
-def describe_worth(votes: VoteTable) -> Iterator[str]:
+def describe_worth(votes: VoteTable, ordinal: bool = False) -> Iterator[str]:
     """Three tables, as lines of text: what scores are worth, what other numbers of votes on each
     item would change, and what as many votes are worth that are spent otherwise.
+
+    `ordinal` classes are ratings, which have scores of their own.
     """
     if len(votes) < LEAST_ITEMS:
         yield _line("worth", f"not known, it takes {LEAST_ITEMS} items or more")
@@ -42,7 +44,7 @@ def describe_worth(votes: VoteTable) -> Iterator[str]:
         yield _line("worth", f"what scores on these items can be{some}:")
         yield "  floor: the best constant; ceiling: a model that knew each item's distribution;"
         yield "  halves: one half of each item's annotators and a vote more, judged by the others"
-    yield from _of_scores(votes)
+    yield from _of_scores(votes, ordinal)
     if votes.counts is not None:
         curves = [registered()[name] for name in CURVES]
         ways = spendings(votes.counts, scores=curves, seed=SEED)
@@ -50,8 +52,8 @@ def describe_worth(votes: VoteTable) -> Iterator[str]:
         yield from _of_budget(ways)
 
 
-def _of_scores(votes: VoteTable) -> Iterator[str]:
-    scores = [score for score in registered().values() if score.floor]
+def _of_scores(votes: VoteTable, ordinal: bool) -> Iterator[str]:
+    scores = [score for score in registered(ordinal).values() if score.floor]
     if votes.counts is None:
         floors = score_floors(votes.probs, votes.probs, scores)
         bounds, halves = {name: Bounds(floor) for name, floor in floors.items()}, {}
