@@ -41,8 +41,8 @@ def lacks_worth(results: dict[str, Any]) -> bool:
     """Whether some registered score of these results has no worth beside it, as in results of
     earlier versions.
     """
-    known = results.get("worth", {})
-    return any(name in results["metrics"] and name not in known for name in registered(ordinal=True))
+    known, scores = results.get("worth", {}), registered(ordinal=True)
+    return any(name in results["metrics"] and name not in known for name in scores)
 
 
 def worth_in_words(worth: Record, name: str, value: float) -> tuple[str, str, str]:
