@@ -85,8 +85,10 @@ def judge_kinds(kinds: Mapping[str, Verdict]) -> Verdict:
     >>> judge_kinds(kinds).outcome, judge_kinds(kinds).reason
     ('mixed', 'supported: 5 votes; no skill: 50 votes')
     """
-    if len(kinds) == 1:
-        return next(iter(kinds.values()))
+    first = next(iter(kinds.values()))
+    not_tested = first.outcome == "not tested"
+    if len(kinds) == 1 or (not_tested and all(verdict == first for verdict in kinds.values())):
+        return first
     outcomes: dict[Outcome, list[str]] = {}
     for name, verdict in kinds.items():
         outcomes.setdefault(verdict.outcome, []).append(name)

@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from core.randomness import generator, some_of
+from core.randomness import generator
 from metrics import Score
-from metrics.worth.dirichlet_mixture import fit_mixture
 from studies.analysis.uncertainty.spread import COARSE, GROUPS, group_of
-
-FIT_ITEMS = 3000  # of a larger table: a sample says as much about where items lie
 
 
 class Votes(NamedTuple):
-    """Distributions of items, and the shares of votes that were drawn from them: [N, K]."""
+    """The shares of items' votes, those of as many votes drawn from them, and by how much these vary
+    less than votes drawn from the truth do.
+    """
 
-    truth: np.ndarray
-    drawn: np.ndarray
+    shares: np.ndarray  # [N, K]
+    drawn: np.ndarray  # [N, K]
+    stretch: np.ndarray  # [N]
 
 
 def item_parts(
@@ -51,36 +51,36 @@ def item_parts(
 
 
 def vote_parts(score: Score, probs: np.ndarray, votes: Votes, index: np.ndarray) -> np.ndarray:
-    """What a score changes by when one group of items is judged by votes instead of by the
-    distributions that they were drawn from, [groups].
-    """
-    model, truth, drawn = (torch.from_numpy(table) for table in (probs, votes.truth, votes.drawn))
+    """What a score changes by when one group's votes alone are drawn anew, [groups]."""
+    model, people, drawn = (torch.from_numpy(table) for table in (probs, votes.shares, votes.drawn))
     if score.per_item:
-        values = (score.items(model, drawn) - score.items(model, truth)).double().numpy()
-        return _by_group(values / len(values), index)
-    groups, whole = group_of(index, COARSE), float(score.value(model, truth))
+        values = (score.items(model, drawn) - score.items(model, people)).double().numpy()
+        return _by_group(values * votes.stretch / len(values), index)
+    groups, whole = group_of(index, COARSE), float(score.value(model, people))
     parts = np.zeros(COARSE)
     for group in np.unique(groups):
         chosen = torch.from_numpy(groups == group)[:, None]
-        parts[group] = float(score.value(model, torch.where(chosen, drawn, truth))) - whole
+        changed = float(score.value(model, torch.where(chosen, drawn, people)))
+        parts[group] = (changed - whole) * votes.stretch.mean()
     return parts
 
 
 def votes_drawn_anew(counts: np.ndarray, seed: int = 0) -> Votes:
-    """As many votes of each item as it has, of distributions that its own votes leave open.
+    """As many votes of each item as it has, drawn from their shares; of items with two votes or
+    more, because one says nothing of how votes vary.
 
-    Votes drawn from the shares of few votes would vary too little: of an item on which three people
-    agree, not at all. So distributions are drawn from what a mixture of Dirichlets, fitted to all
-    items, leaves open after an item's votes.
+    Shares of m votes vary by (m - 1) / m of what votes do, in the mean over votes, hence the
+    stretch. (Drawing from what a model of all votes leaves open would know less of an item than the
+    predictions that are judged, and call votes more random than they are.)
 
-    >>> truth, drawn = votes_drawn_anew(np.array([[3, 0], [0, 3], [2, 1], [1, 2]]))
-    >>> np.allclose(truth.sum(1), 1), set((3 * drawn.sum(1)).round())
-    (True, {np.float64(3.0)})
+    >>> votes = votes_drawn_anew(np.array([[3, 0], [2, 2]]))
+    >>> votes.drawn.sum(1), votes.stretch.round(3)
+    (array([1., 1.]), array([1.225, 1.155]))
     """
-    prior = fit_mixture(counts[some_of(np.arange(len(counts)), FIT_ITEMS, seed)], 2).prior
-    rng, votes = generator(seed, "votes drawn anew"), counts.sum(1)
-    truth = prior.draw(counts, rng)
-    return Votes(truth, rng.multinomial(votes, truth) / votes[:, None])
+    votes = counts.sum(1)
+    shares = counts / votes[:, None]
+    drawn = generator(seed, "votes drawn anew").multinomial(votes, shares) / votes[:, None]
+    return Votes(shares, drawn, np.sqrt(votes / (votes - 1)))
 
 
 def _by_group(values: np.ndarray, index: np.ndarray) -> np.ndarray:

@@ -106,7 +106,7 @@ class ItemSpreads:
         index: np.ndarray,
     ) -> tuple[np.ndarray | None, float]:
         """The parts of groups' votes, and how many votes an item has; None and NaN where a run is
-        judged by anything but counted votes.
+        judged by anything but counted votes, or some items have one vote alone.
         """
         known = self._of_dataset(record.config)
         if known is None or index[-1] >= len(known[0]):
@@ -127,6 +127,7 @@ class ItemSpreads:
                 counts = self._data.of(config).annotator_votes.counts
             except InputError:  # without the data, nothing can be said of its votes
                 counts = None
-            self._votes[key] = None if counts is None else (counts, votes_drawn_anew(counts))
+            several = counts is not None and counts.sum(1).min() > 1
+            self._votes[key] = (counts, votes_drawn_anew(counts)) if several else None
         return self._votes[key]
 
