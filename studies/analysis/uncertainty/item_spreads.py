@@ -1,5 +1,4 @@
-"""The spread of finished runs' scores, from the predictions that they keep; or why it is not known.
-"""
+"""The spread of finished runs' scores, from the predictions that they keep; or why it is not known."""
 
 import math
 from typing import Any
@@ -45,9 +44,7 @@ class ItemSpreads:
         spreads = self._of(runs, metric)
         return spreads if isinstance(spreads, str) else spread_of(spreads)
 
-    def of_differences(
-        self, runs: list[Record], others: list[Record], metric: str
-    ) -> Spread | str:
+    def of_differences(self, runs: list[Record], others: list[Record], metric: str) -> Spread | str:
         """That of the differences between runs that are pairs."""
         one, other = self._of(runs, metric), self._of(others, metric)
         if isinstance(one, str):
@@ -130,4 +127,3 @@ class ItemSpreads:
             several = counts is not None and counts.sum(1).min() > 1
             self._votes[key] = (counts, votes_drawn_anew(counts)) if several else None
         return self._votes[key]
-

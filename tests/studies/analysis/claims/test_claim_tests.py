@@ -175,9 +175,7 @@ def test_a_family_does_not_depend_on_units_and_takes_seeds_that_all_cells_have()
         (pairs((base + gain) * scale, base * scale), "")
         for gain, scale in zip(gains, (1, 1000, 1e-3), strict=True)
     ]
-    assert (
-        judge_cells(cells, "greater").numbers["p"] == judge_cells(scaled, "greater").numbers["p"]
-    )
+    assert judge_cells(cells, "greater").numbers["p"] == judge_cells(scaled, "greater").numbers["p"]
     one = dict(list(cells[0][0].items())[:4])
     fewer = judge_cells([(one, ""), *cells[1:]], "greater")
     assert (fewer.outcome, fewer.numbers["n"]) == ("undecided", 4)
