@@ -1,4 +1,4 @@
-"""How a claim about several cells is judged: kind by kind, each kind by one test of all its cells."""
+"""How a claim about several cells is judged: kind by kind, each by one test of all its cells."""
 
 from collections.abc import Mapping, Sequence
 

@@ -10,9 +10,9 @@ together of parts, each of which can be estimated well, and Student's t takes th
 - `shared`: the covariance that seeds have because they share test items, and these items' votes.
   No number of seeds averages it away; seeds alone cannot see it.
 
-The variance is their sum: of n numbers of variance v and covariance c, the mean has (v - c) / n + c,
-and their sample variance is v - c on average. Degrees of freedom are Satterthwaite's. Items come
-with their votes, so that what items do holds what votes do.
+The variance is their sum: the mean of n numbers of variance v and covariance c has
+(v - c) / n + c, and their sample variance is v - c on average. Degrees of freedom are
+Satterthwaite's. Items come with their votes, so that what items do holds what votes do.
 tests/studies/analysis/uncertainty/test_coverage.py counts how often the truth lies inside.
 """
 

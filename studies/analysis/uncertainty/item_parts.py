@@ -13,7 +13,7 @@ from studies.analysis.uncertainty.spread import COARSE, GROUPS, group_of
 
 
 class Votes(NamedTuple):
-    """The shares of items' votes, those of as many votes drawn from them, and by how much these vary
+    """Shares of items' votes, those of as many votes drawn from them, and by how much these vary
     less than votes drawn from the truth do.
     """
 

@@ -1,4 +1,4 @@
-"""The spread of finished runs' scores, from the predictions that they keep; or why it is not known."""
+"""The spread of finished runs' scores, from the predictions that they keep."""
 
 import math
 from typing import Any

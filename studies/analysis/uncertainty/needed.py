@@ -17,6 +17,7 @@ from studies.analysis.uncertainty.estimate import Estimate, degrees_of_freedom
 
 POWER, LEVEL = 0.8, 0.05
 MOST = 10**7  # what takes more is out of reach
+NOTHING = "\N{EN DASH}"
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,11 @@ class Needed:
         >>> Needed(4, 1210, math.inf).in_words()
         'to see such a difference: 4 seeds, or 1,210 items; more votes alone would not do'
         """
-        numbers = {"seeds": self.seeds, "items": self.items, "votes per item": self.votes}
-        enough = [f"{n:,.0f} {name}" for name, n in numbers.items() if math.isfinite(n)]
-        never = [name for name, n in numbers.items() if math.isinf(n)]
-        never = [name.removesuffix(" per item") for name in never]
-        lines = [f"to see such a difference: {', or '.join(enough)}"] if enough else []
+        numbers = self._numbers()
+        enough = [_count(name, n) for name, n in numbers.items() if math.isfinite(n)]
+        never = [f"{name}s" for name, n in numbers.items() if math.isinf(n)]
+        each = " per item" * math.isfinite(self.votes)
+        lines = [f"to see such a difference: {', or '.join(enough)}{each}"] if enough else []
         if never:
             lines.append(f"more {' or '.join(never)} alone would not do")
         return "; ".join(lines)
@@ -47,13 +48,17 @@ class Needed:
         >>> Needed(4, 1210, math.inf).in_short(), Needed(4, math.nan, math.nan).in_short()
         ('4 seeds, 1,210 items or – votes', '4 seeds')
         """
-        numbers = {"seeds": self.seeds, "items": self.items, "votes": self.votes}
-        shown = [
-            f"{n:,.0f} {name}" if math.isfinite(n) else f"\N{EN DASH} {name}"
-            for name, n in numbers.items()
-            if not math.isnan(n)
-        ]
+        shown = [_count(name, n) for name, n in self._numbers().items() if not math.isnan(n)]
         return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+    def _numbers(self) -> dict[str, float]:
+        return {"seed": self.seeds, "item": self.items, "vote": self.votes}
+
+
+def _count(name: str, number: float) -> str:
+    return (
+        f"{number:,.0f} {name}{'s' * (number != 1)}" if number < math.inf else f"{NOTHING} {name}s"
+    )
 
 
 def needed(found: Estimate) -> Needed:
