@@ -141,8 +141,9 @@ def _cell(
     a, b = np.array([(own[unit][0], other[unit][0]) for unit in common]).T
     metric, alternative = spec.cell(column)[0], cast(Alternative, spec.alternative)
     better = measure(metric).better
-    sides = [[side[unit][1] for unit in common] for side in (own, other)]
-    difference = estimate(a - b, items.of_differences(*sides, metric) if items else ALONE)
+    runs_of = [[side[unit][1] for unit in common] for side in (own, other)]
+    spread = items.of_differences(runs_of[0], runs_of[1], metric) if items else ALONE
+    difference = estimate(a - b, spread)
     test = paired_test(spec.test, a, b, alternative)
     return replace(
         cell,

@@ -124,6 +124,9 @@ class ItemSpreads:
                 counts = self._data.of(config).annotator_votes.counts
             except InputError:  # without the data, nothing can be said of its votes
                 counts = None
-            several = counts is not None and counts.sum(1).min() > 1
-            self._votes[key] = (counts, votes_drawn_anew(counts)) if several else None
+            self._votes[key] = (
+                (counts, votes_drawn_anew(counts))
+                if counts is not None and counts.sum(1).min() > 1
+                else None
+            )
         return self._votes[key]
