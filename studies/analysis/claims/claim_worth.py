@@ -13,6 +13,7 @@ from typing import Any
 from studies.analysis.claims.claim_spec import Margin
 from studies.analysis.claims.verdict import Verdict
 from studies.analysis.collect import Record
+from studies.analysis.uncertainty.metric_scores import score_of
 from studies.tables.measures import measure
 
 LEAST_SKILL = 0.05
@@ -57,12 +58,33 @@ def worth_of(records: Sequence[Record], metric: str) -> Worth | str:
     known = [floor for floor in floors if floor is not None]
     floor = fmean(known) if len(known) == len(blocks) else None
     which = metric if floor is not None else STAND_IN
-    skills = [block.get(which, {}).get("skill") for block in blocks]
+    entries = [block.get(which, {}) for block in blocks]
+    skills = [entry.get("skill") for entry in entries]
     measured = [skill for skill in skills if skill is not None]
     if len(measured) < len(blocks):
+        least = [_least_skill(*known, which) for known in zip(records, entries, strict=True)]
+        measured = [skill for skill in least if skill is not None]
+        # it is more than this, by how much nobody knows; no more than the floor is no skill
+        if len(measured) == len(blocks) and not 0 < fmean(measured) < LEAST_SKILL:
+            return Worth(which, fmean(measured), floor)
         score = measure(which).name
         return f"the skill of its reference is not known: {score} has no ceiling on these items"
     return Worth(which, fmean(measured), floor)
+
+
+def _least_skill(record: Record, entry: dict[str, Any], metric: str) -> float | None:
+    """What the skill of a score is at least whose ceiling is not known: no ceiling is better than
+    a perfect score.
+    """
+    score, _ = score_of(metric)
+    value, floor = record.metrics.get(metric), entry.get("floor")
+    if score is None or value is None or floor is None:
+        return None
+    perfect = 1.0 if score.better == "higher" else 0.0
+    if score.name == STAND_IN:  # the entropy of what people said
+        kl = record.metrics.get(metric.replace(STAND_IN, "kl"))
+        perfect = perfect if kl is None else value - kl
+    return (floor - value) / (floor - perfect) if floor != perfect else None
 
 
 def only_with_skill(verdict: Verdict, worth: Worth | str) -> Verdict:

@@ -66,10 +66,19 @@ def test_runs_of_before_floors_and_ceilings_are_not_judged(test):
     assert "study evaluate" in found.reason
 
 
-def test_a_ceiling_that_is_not_known_is_said_and_nothing_is_made_up():
-    found = verdict(LESS, worth_of(None, ceiling=None))
-    assert found.outcome == "not tested"
-    assert "not known: Soft NLL has no ceiling" in found.reason
+@pytest.mark.parametrize(
+    ("floor", "outcome"), [(2.0, "supported"), (0.91, "not tested"), (0.8, "no skill")]
+)
+def test_without_a_ceiling_skill_is_at_least_that_below_a_perfect_score(floor, outcome):
+    """The reference's KL is 0.9: of 2.0 down to 0 that is 55 %, of 0.91 it is 1 % or more."""
+
+    def kl(delivery: str, votes: int, seed: int) -> dict[str, float]:
+        return {"kl": soft_nll(delivery, votes, seed)["soft_nll"]}
+
+    found = verdict({**LESS, "metric": "kl"}, worth_of(None, floor=floor, ceiling=None), kl)
+    assert found.outcome == outcome
+    if outcome == "not tested":
+        assert "not known: KL to annotators has no ceiling" in found.reason
 
 
 def test_a_level_against_a_number_needs_no_reference():
