@@ -26,7 +26,7 @@ def check_data(finished: Iterable[tuple[dict[str, Any], Path]]) -> None:
         noted = read_fingerprint(folder)
         if noted is None:
             continue
-        key = _same_data(config)
+        key = same_data(config)
         if key not in known:
             data = build(config["data"])
             now = fingerprint_at_hand(data) if data.files() else _content(noted["data"])
@@ -45,7 +45,7 @@ def _labels(config: dict[str, Any], data: VoteDataModule) -> Fingerprint:
     return {} if labels is data.corpus.votes else fingerprint_of_labels(labels)
 
 
-def _same_data(config: dict[str, Any]) -> str:
+def same_data(config: dict[str, Any]) -> str:
     """Equal for runs that must have the same votes and items."""
     kind: Any = class_of(config["data"])
     free = {*FREE, *kind.pack_axes} - (set() if kind.same_items else {"seed"})

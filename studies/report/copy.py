@@ -19,7 +19,7 @@ from core.atomic_io import remove_partial_files
 from core.errors import InputError
 from core.folder_lock import LOCK, folder_lock
 from experiment.run_checkpoints import best_checkpoint, last_checkpoint
-from studies.analysis.claims.claims import outcomes_in_words, summary_line
+from studies.analysis.claims.claims_listing import outcomes_in_words, summary_line
 from studies.analysis.left_out import finished_line, undefined_lines
 from studies.figures.figure_style import render
 from studies.plan.study import Study

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from experiment.configuration import leaves
-from studies.analysis.claims.claims import summary_line
+from studies.analysis.claims.claims_listing import summary_line
 from studies.analysis.collect import Collection
 from studies.analysis.left_out import undefined_lines
 from studies.tables.captions import notices, table_caption

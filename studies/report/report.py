@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from studies.analysis.claims.claim_values import Measured
-from studies.analysis.claims.claims import Judged, claims_listing, judge
+from studies.analysis.claims.claims import Judged, judge
+from studies.analysis.claims.claims_listing import claims_listing
 from studies.analysis.collect import Collection
 from studies.analysis.comparison.comparison import Comparison
 from studies.analysis.comparison.kept_comparisons import compared
 from studies.analysis.data_of_runs import DataOfRuns
+from studies.analysis.uncertainty.item_spreads import ItemSpreads
 from studies.figures.figure_spec import Around
 from studies.figures.rendered_figure import RenderedFigure, rendered_figure
 from studies.plan.known_data import check_data
@@ -90,10 +92,12 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
     collection = Collection.of(study, runs)
     check_data((record.config, record.folder) for record in collection.finished.values())
     section = read_section(study, collection)
-    tables = [
-        build_table(spec, collection.records(spec.grid), study.paired) for spec in section.tables
-    ]
     data = DataOfRuns()
+    items = ItemSpreads(data)
+    tables = [
+        build_table(spec, collection.records(spec.grid), study.paired, items)
+        for spec in section.tables
+    ]
     datasets = [
         dataset_listing(spec, collection.records(spec.grid), section, data)
         for spec in section.datasets
@@ -121,7 +125,7 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
         figures += rendered_comparison(
             spec, comparisons[spec.name], notes, spec.select(records), section
         )
-    measured = Measured(collection, study.paired, for_claims, comparisons, section.label)
+    measured = Measured(collection, study.paired, for_claims, comparisons, section.label, items)
     claims = [judge(claim, measured) for claim in section.claims]
     message = notices(list(collection.finished.values()), section.scale)
     selections = selection_listings(study, collection.stage, section, message)

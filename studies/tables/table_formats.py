@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from studies.analysis.uncertainty.needed import needed
 from studies.report.section import Section
 from studies.tables.captions import table_caption
 from studies.tables.grid import (
@@ -25,7 +26,8 @@ from studies.tables.tables import Cell, Table
 CSV_COLUMNS: tuple[str, ...] = (
     *("table", "group", "row", "column", "metric", "mean", "sd", "n", "best"),
     *("reference", "test", "alternative", "p", "p_holm", "minimum_p", "pairs", "agree", "agree_of"),
-    *("effect_size", "difference_low", "difference_high"),
+    *("effect_size", "difference", "difference_low", "difference_high", "random", "p_seeds"),
+    *("items", "votes_per_item", "seeds_needed", "items_needed", "votes_needed"),
     *("published_mean", "published_sd", "published_p", "published_where", "simulated", "scale"),
 )
 
@@ -47,7 +49,7 @@ def lines_of(cell: Cell, digits: int, most: int) -> tuple[str, str, str]:
         return NOTHING, "", _published(cell, digits)
     details = [f"n = {cell.summary.n}"] if cell.summary.n < most else []
     if cell.test:
-        details.append(f"p {p_value(cell.test.p)}")
+        details.append(f"p {p_value(cell.p)}")
     if not math.isnan(cell.holm_p):
         details.append(f"Holm {p_value(cell.holm_p)}")
     if cell.agreement:
@@ -57,6 +59,16 @@ def lines_of(cell: Cell, digits: int, most: int) -> tuple[str, str, str]:
         ", ".join(details),
         _published(cell, digits),
     )
+
+
+def difference_line(cell: Cell, digits: int) -> str:
+    """The difference from the reference with its interval, and what it would take to see it."""
+    if cell.difference is None:
+        return ""
+    low, high = cell.interval
+    words = needed(cell.difference).in_short()
+    shown = f"Δ {cell.difference.mean:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
+    return f"{shown}; needs {words}" if words else shown
 
 
 def with_sd(mean: float, sd: float, digits: int) -> str:
@@ -107,7 +119,10 @@ def table_grid(table: Table, section: Section) -> Grid:
 def _value(table: Table, row: Any, column: Any, most: int) -> GridCell:
     cell = table.cells[row, column]
     value, details, published = lines_of(cell, table.measure(column).digits, most)
-    return GridCell(value, cell.best, {"p": details, "published": published})
+    difference = difference_line(cell, table.measure(column).digits)
+    return GridCell(
+        value, cell.best, {"p": details, "difference": difference, "published": published}
+    )
 
 
 def to_markdown(table: Table, section: Section) -> str:
@@ -159,13 +174,25 @@ def _numbers(cell: Cell, table: Table) -> dict[str, Any]:
     numbers: dict[str, Any] = cell.summary._asdict() if cell.summary else {}
     if cell.test:
         numbers |= {
-            "p": cell.test.p,
+            "p": cell.p,
+            "p_seeds": cell.test.p,
             "p_holm": cell.holm_p,
             "minimum_p": cell.test.minimum_p,
             "pairs": cell.test.n,
             "effect_size": cell.effect_size,
             "difference_low": cell.interval[0],
             "difference_high": cell.interval[1],
+        }
+    if cell.difference:
+        found, wanted = cell.difference, needed(cell.difference)
+        numbers |= {
+            "difference": found.mean,
+            "random": "seeds, items, votes" if found.items else "seeds",
+            "items": found.items or math.nan,
+            "votes_per_item": found.votes_per_item,
+            "seeds_needed": wanted.seeds,
+            "items_needed": wanted.items,
+            "votes_needed": wanted.votes,
         }
     if cell.agreement:
         numbers |= {"agree": cell.agreement[0], "agree_of": cell.agreement[1]}

@@ -12,6 +12,8 @@ import numpy as np
 from studies.analysis import statistics
 from studies.analysis.collect import Record
 from studies.analysis.statistics import LARGEST, Alternative, Summary, Test
+from studies.analysis.uncertainty.estimate import Estimate, estimate
+from studies.analysis.uncertainty.item_spreads import ALONE, ItemSpreads
 from studies.report.section import ABSENT, TableSpec
 from studies.tables.measures import Measure, measure
 
@@ -26,7 +28,9 @@ class Cell:
     summary: Summary | None = None  # None: no finished run has a finite value
     dropped: int = 0  # runs left out because their value is NaN or infinite
     best: bool = False
-    test: Test | None = None
+    test: Test | None = None  # over seeds alone
+    difference: Estimate | None = None  # with all that is random, where runs keep predictions
+    p: float = math.nan  # of the difference, or where seeds alone are known of the test
     holm_p: float = math.nan
     agreement: tuple[int, int] | None = None
     effect_size: float = math.nan
@@ -49,23 +53,20 @@ class Table:
         return measure(self.spec.cell(column)[0])
 
 
-def build_table(spec: TableSpec, records: list[Record], paired: list[str]) -> Table:
+def build_table(
+    spec: TableSpec, records: list[Record], paired: list[str], items: ItemSpreads | None = None
+) -> Table:
     """Fill in a table from the finished runs of its grid.
 
-    Runs that agree in the `paired` factors are a pair.
+    Runs that agree in the `paired` factors are a pair. `items` looks up what scores owe to items;
+    without it seeds alone count as random.
     """
     records = spec.select(records)
     rows, columns = [row for block in spec.blocks for row in block], spec.column_keys
-    values = {
-        (row, column): _values(spec, records, paired, row, column)
-        for row in rows
-        for column in columns
-    }
-    cells = {key: _cell(spec, values, *key) for key in values}
+    runs = {key: _runs(spec, records, paired, *key) for key in product(rows, columns)}
+    cells = {key: _cell(spec, runs, items, *key) for key in runs}
     if spec.family == "holm":
-        adjusted = statistics.holm(
-            [cell.test.p if cell.test else math.nan for cell in cells.values()]
-        )
+        adjusted = statistics.holm([cell.p for cell in cells.values()])
         cells = {
             key: replace(cell, holm_p=float(p))
             for (key, cell), p in zip(cells.items(), adjusted, strict=True)
@@ -103,42 +104,55 @@ def finite_units(
     return values[np.isfinite(values)]
 
 
-def _values(
-    spec: TableSpec, records: list[Record], paired: list[str], row: Any, column: Any
-) -> dict[tuple, float]:
+Runs = dict[tuple, tuple[float, Record]]  # by unit: the value of a metric, and the run that has it
+
+
+def _runs(spec: TableSpec, records: list[Record], paired: list[str], row: Any, column: Any) -> Runs:
     metric, restriction = spec.cell(column)
     wanted = {**spec.in_row(row), **restriction}
-    return units(
-        [r for r in records if all(r.factors[factor] == level for factor, level in wanted.items())],
-        metric,
-        paired,
-    )
+    chosen = [
+        r for r in records if all(r.factors[factor] == level for factor, level in wanted.items())
+    ]
+    values = units(chosen, metric, paired)
+    by_unit = {tuple(r.factors.get(factor) for factor in paired): r for r in chosen}
+    return {unit: (value, by_unit[unit]) for unit, value in values.items()}
 
 
 def _cell(
-    spec: TableSpec, values: dict[tuple[Any, Any], dict[tuple, float]], row: Any, column: Any
+    spec: TableSpec,
+    runs: dict[tuple[Any, Any], Runs],
+    items: ItemSpreads | None,
+    row: Any,
+    column: Any,
 ) -> Cell:
-    finite = {unit: value for unit, value in values[row, column].items() if math.isfinite(value)}
+    own = {unit: value for unit, value in runs[row, column].items() if math.isfinite(value[0])}
     cell = Cell(
-        summary=statistics.summary(list(finite.values())) if finite else None,
-        dropped=len(values[row, column]) - len(finite),
+        summary=statistics.summary([value for value, _ in own.values()]) if own else None,
+        dropped=len(runs[row, column]) - len(own),
         published=spec.published_cell(row, column),
     )
     reference = spec.reference_of(row)
     if spec.reference is ABSENT or row == reference:
         return cell
-    other = values[reference, column]
-    common = [unit for unit in finite if math.isfinite(other.get(unit, math.nan))]
+    other = {u: value for u, value in runs[reference, column].items() if math.isfinite(value[0])}
+    common = [unit for unit in own if unit in other]
     if len(common) < 2:
         return cell
-    a, b = np.array([(finite[unit], other[unit]) for unit in common]).T
-    better = measure(spec.cell(column)[0]).better
+    a, b = np.array([(own[unit][0], other[unit][0]) for unit in common]).T
+    metric, alternative = spec.cell(column)[0], cast(Alternative, spec.alternative)
+    better = measure(metric).better
+    runs_of = [[side[unit][1] for unit in common] for side in (own, other)]
+    spread = items.of_differences(runs_of[0], runs_of[1], metric) if items else ALONE
+    difference = estimate(a - b, spread)
+    test = paired_test(spec.test, a, b, alternative)
     return replace(
         cell,
-        test=paired_test(spec.test, a, b, cast(Alternative, spec.alternative)),
+        test=test,
+        difference=difference,
+        p=difference.p(alternative) if difference.items else test.p,
         agreement=statistics.direction_agreement(a, b, better) if better else None,
         effect_size=statistics.effect_size(a, b),
-        interval=statistics.bootstrap_interval(a, b),
+        interval=difference.interval(),
     )
 
 

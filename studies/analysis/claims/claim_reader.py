@@ -85,6 +85,11 @@ class ClaimReader:
             checks.wrong(
                 key, "needs a reference or a bound that its levels are compared with, and not both"
             )
+        if test == "equal" and "margin" not in entry and not _has_floor(entry, source):
+            checks.wrong(
+                f"{key}.margin",
+                f"is missing; {entry['metric']} has no floor that a margin would follow from",
+            )
         for name, least in (("levels", 3 if test == "monotone" else 1), ("between", 2)):
             if name in entry and (not isinstance(entry[name], list) or len(entry[name]) < least):
                 checks.wrong(
@@ -160,14 +165,21 @@ class ClaimReader:
             entry["between"] = sorted(entry["between"], key=methods.index)
 
     def _levels(self, entry: dict[str, Any], allowed: list[Any], kind: str, key: str) -> None:
-        for name in ("level", "reference"):
+        for name in ("level", "reference", "control"):
             if name in entry:
                 self.checks.one_of(entry[name], allowed, f"{key}.{name}", kind)
         for level in entry.get("levels", []):
             self.checks.one_of(level, allowed, f"{key}.levels", kind)
-        used = [entry[name] for name in ("level", "reference") if name in entry] + list(
-            entry.get("levels", [])
-        )
+        used = [entry[name] for name in ("level", "reference", "control") if name in entry]
+        used += list(entry.get("levels", []))
         twice = next((level for level in used if used.count(level) > 1), ABSENT)
         if twice is not ABSENT:
             self.checks.wrong(key, f"compares {twice} with itself")
+
+
+def _has_floor(entry: dict[str, Any], source: str) -> bool:
+    """Whether a best constant prediction says how much of a measure there is to learn."""
+    from studies.analysis.uncertainty.metric_scores import score_of
+
+    score, _ = score_of(str(entry["metric"]))
+    return source == "runs" and score is not None and score.floor is not None

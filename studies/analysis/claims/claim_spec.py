@@ -10,22 +10,24 @@ from studies.schema.options import ABSENT, Choice, Kind, Number, Text, is_needed
 NEEDED = {  # by each test, besides where its values come from
     "less": {"level", "reference"},
     "greater": {"level", "reference"},
-    "equal": {"level", "reference", "margin"},
+    "equal": {"level", "reference"},
     "above": {"level", "bound"},
     "below": {"level", "bound"},
     "family": {"levels", "direction"},
     "monotone": {"levels", "direction"},
 }
-OPTIONAL = {"family": {"reference", "bound", "columns"}}
+OPTIONAL = {"family": {"reference", "bound", "columns"}, "equal": {"margin", "control"}}
 DIRECTIONS = {"family": ("less", "greater"), "monotone": ("rising", "falling")}
 SUPPORTED = {  # when each test supports a claim, for the reference
-    "less": "the level is less than the reference, pair by pair (Wilcoxon, one-sided)",
+    "less": "the level is less than the reference, pair by pair (one-sided t-test over seeds, "
+    "items and votes; Wilcoxon's over seeds alone)",
     "greater": "the level is greater than the reference, likewise",
-    "equal": "the mean difference lies within the margin (two one-sided t-tests)",
-    "above": "the mean lies above the bound, with its bootstrap interval",
+    "equal": "the mean difference lies within the margin (two one-sided t-tests), and that of the "
+    "control outside",
+    "above": "the mean lies above the bound, with its 95 % interval",
     "below": "the mean lies below the bound, likewise",
     "family": "every level, in every column and metric, is less (greater) than the reference or "
-    "the bound; one test for all cells",
+    "the bound; one test for all cells of a kind, which differ in nothing but their level",
     "monotone": "the means are in the order of the levels (Page's trend test)",
 }
 # Where values come from: the entries that say so, those that may restrict it, and the tests that it
@@ -47,8 +49,17 @@ class Margin(Number):
 
     def read(self, value: Any, key: str, reading: Any) -> Any:
         """As it is."""
-        percent = re.fullmatch(r"\d+(\.\d+)? ?%", str(value))
-        return value if percent else super().read(value, key, reading)
+        return value if self.share(value) is not None else super().read(value, key, reading)
+
+    @staticmethod
+    def share(value: Any) -> float | None:
+        """What share of the reference a margin is; None where it is a number.
+
+        >>> Margin.share("5 %"), Margin.share(0.05)
+        (0.05, None)
+        """
+        percent = re.fullmatch(r"(\d+(\.\d+)?) ?%", str(value))
+        return float(percent[1]) / 100 if percent else None
 
 
 class InWords(Kind):
@@ -60,7 +71,7 @@ class InWords(Kind):
 
 @dataclass(frozen=True)
 class ClaimSpec:
-    """A paper's claim, tested on the runs at 5 %.
+    """A paper's claim, tested on the runs at 5 %. [Claims](claims.md) says how.
 
     Values, one per seed, come from a `metric` of finished runs, from a `figure` (each seed's
     Spearman correlation), or from a `comparison` between networks. For the last, `metric` is cka,
@@ -111,7 +122,17 @@ reference: SoftLabels
         "which way",
         default="",
     )
-    margin: Any = option(Margin(), "how near is equal", default=0.0)
+    margin: Any = option(
+        Margin(),
+        "how near is equal, where that is less than a tenth of what the reference is better by "
+        "than the best constant (and 2 % of an NLL); needed where a measure has no such floor",
+        default=None,
+    )
+    control: Any = option(
+        InWords("a level of `rows`"),
+        "which must lie outside of the margin, or finding equality says nothing",
+        default=ABSENT,
+    )
     bound: float = option(Number(), "what the mean is compared with", default=0.0)
     figure: str = option(
         InWords("a figure of kind `target_error`"), "whose correlations are tested", default=""

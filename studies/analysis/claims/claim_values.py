@@ -3,15 +3,17 @@ from comparisons between networks.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from studies.analysis.collect import Collection
+from studies.analysis.collect import Collection, Record
 from studies.analysis.comparison.comparison import Comparison
 from studies.analysis.target_error import TargetError
+from studies.analysis.uncertainty.item_spreads import ALONE, ItemSpreads
+from studies.analysis.uncertainty.spread import Spread
 from studies.report.section import ABSENT, ClaimSpec
 from studies.tables.tables import units
 
@@ -27,6 +29,7 @@ class Measured:
     target_errors: dict[str, TargetError]  # by the name of their figure
     comparisons: dict[str, Comparison | str]  # by name; a text where there is none, which says why
     label: Callable[[Any], str] = str
+    items: ItemSpreads | None = None  # what runs' scores owe to items; None where nobody asks
 
     def values(
         self, claim: ClaimSpec, level: Any, column: Any = ABSENT, metric: str = ""
@@ -41,17 +44,47 @@ class Measured:
         finite = {unit: value for unit, value in result.items() if math.isfinite(value)}
         return finite, "" if finite else absent
 
-    def _of_runs(
-        self, claim: ClaimSpec, level: Any, column: Any, metric: str
-    ) -> tuple[Values, str]:
+    def records(self, claim: ClaimSpec, level: Any, column: Any = ABSENT) -> list[Record]:
+        """The finished runs of one level (in one column)."""
         wanted = {**claim.where, claim.rows: [level]}
         if claim.columns:
             wanted[claim.columns] = [column]
-        records = [
+        return [
             record
             for record in self.collection.records(claim.grid)
             if all(record.factors[factor] in levels for factor, levels in wanted.items())
         ]
+
+    def spread(
+        self,
+        claim: ClaimSpec,
+        seeds: Iterable[tuple],
+        level: Any,
+        column: Any = ABSENT,
+        metric: str = "",
+        reference: Any = ABSENT,
+    ) -> Spread | str:
+        """What the values of these seeds, or their differences from the reference, owe to items
+        and votes; or why that is not known.
+        """
+        if claim.figure or claim.comparison:
+            return "these values are not scores of test items"
+        if self.items is None:
+            return ALONE
+        sides, own = [], list(seeds)
+        for one in (level, reference) if reference is not ABSENT else (level,):
+            records = self.records(claim, one, column)
+            by_seed = {tuple(r.factors.get(factor) for factor in self.paired): r for r in records}
+            sides.append([by_seed[seed] for seed in own])
+        metric = metric or claim.metric
+        if len(sides) == 1:
+            return self.items.of_scores(sides[0], metric)
+        return self.items.of_differences(sides[0], sides[1], metric)
+
+    def _of_runs(
+        self, claim: ClaimSpec, level: Any, column: Any, metric: str
+    ) -> tuple[Values, str]:
+        records = self.records(claim, level, column)
         if not records:
             return {}, f"no run of {self._name(level, column)} is finished"
         absent = f"no finished run of {self._name(level, column)} has a finite {metric}"

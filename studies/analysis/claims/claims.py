@@ -1,13 +1,11 @@
 """A paper's claims, each tested on this study's finished runs and called supported, not supported,
-undecided at this power, or not tested.
+mixed, undecided at this power, without skill, without power, or not tested.
 
 Nothing here is typed in: a claim in a study's YAML has words and a test, and the outcome follows
-from the runs. docs/study-reference.md lists its options, and `studies.analysis.claims.claim_tests`
-has the rules of all tests.
+from the runs. docs/claims.md says how, docs/study-reference.md lists its options, and
+`studies.analysis.claims.claim_tests` and `family_tests` have the rules of all tests.
 """
 
-import math
-from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, cast
@@ -17,26 +15,21 @@ import numpy as np
 from studies.analysis.claims.claim_tests import (
     judge_difference,
     judge_equality,
-    judge_family,
     judge_level,
     judge_trend,
 )
 from studies.analysis.claims.claim_values import Measured, Values
-from studies.analysis.claims.verdict import Pairs, Verdict, not_tested
+from studies.analysis.claims.claim_worth import (
+    Worth,
+    equality_margin,
+    only_with_power,
+    only_with_skill,
+    worth_of,
+)
+from studies.analysis.claims.family_tests import Cell, judge_cells, judge_kinds
+from studies.analysis.claims.verdict import Pairs, Verdict, columns, not_tested
+from studies.analysis.uncertainty.spread import Spread
 from studies.report.section import ABSENT, ClaimSpec
-from studies.tables.listing import Listing
-
-NUMBERS = (
-    *("estimate", "low", "high", "p", "minimum_p", "n", "margin", "bound", "lowest", "highest"),
-    *("cells", "cells_in_favour", "cells_unanimous", "cells_holm", "least_p_holm"),
-)
-RULES = (
-    "Every claim is tested on the runs of this study, at 5 %: undecided means that these seeds "
-    "show neither the claim nor its opposite, and not "
-    "that it is false; no correction is made for the number of claims. A claim of several cells "
-    "is supported where the means of all favour it and the test over all "
-    "of them together finds it; the grounds say in how many cells each by itself would."
-)
 
 
 @dataclass(frozen=True)
@@ -56,30 +49,69 @@ def judge(claim: ClaimSpec, measured: Measured) -> Judged:
 
 
 def _difference(claim: ClaimSpec, measured: Measured) -> Verdict:
-    pairs, absent = _pairs(claim, measured, claim.level)
-    return not_tested(absent) if absent else judge_difference(pairs, cast(Any, claim.test))
+    pairs, spread, absent = _pairs(claim, measured, claim.level)
+    if absent:
+        return not_tested(absent)
+    verdict = judge_difference(pairs, cast(Any, claim.test), spread)
+    return _counted(verdict, claim, measured)
 
 
 def _equality(claim: ClaimSpec, measured: Measured) -> Verdict:
-    pairs, absent = _pairs(claim, measured, claim.level)
-    return not_tested(absent) if absent else judge_equality(pairs, claim.margin)
+    pairs, spread, absent = _pairs(claim, measured, claim.level)
+    if absent:
+        return not_tested(absent)
+    worth = _worth(claim, measured)
+    if isinstance(worth, str) and claim.margin is None:
+        return not_tested(worth)
+    reference = float(columns(pairs)[1].mean())
+    margin, meaning = equality_margin(claim.metric, reference, worth or "", claim.margin)
+    verdict = judge_equality(pairs, margin, meaning, spread)
+    control, name = None, ""
+    if claim.control is not ABSENT:
+        name = measured.label(claim.control)
+        others, of_others, absent = _pairs(claim, measured, claim.control)
+        control = (
+            not_tested(absent) if absent else judge_equality(others, margin, meaning, of_others)
+        )
+    return _counted(only_with_power(verdict, control, name), claim, measured)
 
 
 def _level(claim: ClaimSpec, measured: Measured) -> Verdict:
     values, absent = measured.values(claim, claim.level, claim.column_levels[0])
-    return not_tested(absent) if absent else judge_level(values, claim.bound, cast(Any, claim.test))
+    if absent:
+        return not_tested(absent)
+    spread = measured.spread(claim, values, claim.level, claim.column_levels[0])
+    return judge_level(values, claim.bound, cast(Any, claim.test), spread)
 
 
 def _family(claim: ClaimSpec, measured: Measured) -> Verdict:
+    """Cells are of one kind where they differ in nothing but their level; each level is a kind of
+    its own where there is one column and one metric.
+    """
     metrics = claim.metric if isinstance(claim.metric, list) else [claim.metric]
-    result = [
-        _pairs(claim, measured, *cell)
-        for cell in product(claim.levels, claim.column_levels, metrics)
-    ]
-    absent = [reason for _, reason in result if reason]
+    kinds: dict[str, list[tuple]] = {}
+    for cell in product(claim.levels, claim.column_levels, metrics):
+        kinds.setdefault(_kind(claim, measured, metrics, *cell), []).append(cell)
+    verdicts, absent, cells = {}, [], sum(map(len, kinds.values()))
+    for name, of_kind in kinds.items():
+        result = [_pairs(claim, measured, *cell) for cell in of_kind]
+        absent += [reason for _, _, reason in result if reason]
+        if not any(reason for _, _, reason in result):
+            compared: list[Cell] = [(pairs, spread) for pairs, spread, _ in result]
+            verdict = judge_cells(compared, cast(Any, claim.direction))
+            verdicts[name] = _counted(verdict, claim, measured, *of_kind[0][1:])
     if absent:
-        return not_tested(f"{len(absent)} of {len(result)} cells have no values: {absent[0]}")
-    return judge_family([pairs for pairs, _ in result], cast(Any, claim.direction))
+        return not_tested(f"{len(absent)} of {cells} cells have no values: {absent[0]}")
+    return judge_kinds(verdicts)
+
+
+def _kind(
+    claim: ClaimSpec, measured: Measured, metrics: list[str], level: Any, column: Any, metric: str
+) -> str:
+    if len(claim.column_levels) == len(metrics) == 1:
+        return measured.label(level)
+    names = [measured.label(column)] if len(claim.column_levels) > 1 else []
+    return ", ".join(names + [metric] * (len(metrics) > 1))
 
 
 def _trend(claim: ClaimSpec, measured: Measured) -> Verdict:
@@ -93,9 +125,13 @@ def _trend(claim: ClaimSpec, measured: Measured) -> Verdict:
     if not seeds:
         return not_tested("no seed has a value at every level")
     table = np.array([[values[unit] for values in result] for unit in seeds])
-    return judge_trend(
+    verdict = judge_trend(
         table, [measured.label(level) for level in claim.levels], cast(Any, claim.direction)
     )
+    worths = [worth_of(measured.records(claim, level), claim.metric) for level in claim.levels]
+    unknown = next((worth for worth in worths if isinstance(worth, str)), None)
+    known = [worth for worth in worths if isinstance(worth, Worth)]
+    return only_with_skill(verdict, unknown or max(known, key=lambda worth: worth.skill))
 
 
 _TESTS = {
@@ -107,92 +143,37 @@ _TESTS = {
 
 def _pairs(
     claim: ClaimSpec, measured: Measured, level: Any, column: Any = ABSENT, metric: str = ""
-) -> tuple[Pairs, str]:
-    """A level's values beside those of the reference, or beside the bound; or why there are
-    none.
+) -> tuple[Pairs, Spread | str, str]:
+    """A level's values beside those of the reference, or beside the bound, and what they owe to
+    items; or why there are none.
     """
     values, absent = measured.values(claim, level, column, metric)
     if absent:
-        return {}, absent
+        return {}, "", absent
     if claim.reference is ABSENT:
-        return {unit: (value, claim.bound) for unit, value in values.items()}, ""
+        spread = measured.spread(claim, values, level, column, metric)
+        return {unit: (value, claim.bound) for unit, value in values.items()}, spread, ""
     others, absent = measured.values(claim, claim.reference, column, metric)
     if absent:
-        return {}, absent
+        return {}, "", absent
     pairs = {unit: (value, others[unit]) for unit, value in values.items() if unit in others}
-    return (
-        pairs,
-        ""
-        if pairs
-        else f"no seed has a value of both {measured.label(level)} and "
-        f"{measured.label(claim.reference)}",
-    )
+    if not pairs:
+        both = f"{measured.label(level)} and {measured.label(claim.reference)}"
+        return {}, "", f"no seed has a value of both {both}"
+    return pairs, measured.spread(claim, pairs, level, column, metric, claim.reference), ""
 
 
-def summary_line(judged: list[Judged]) -> str:
-    """
-    >>> summary_line([])
-    'Of 0 claims: 0 supported, 0 not supported, 0 undecided at this power, 0 not tested.'
-    """
-    counts = Counter(result.verdict.outcome for result in judged)
-    messages = {
-        "supported": "supported",
-        "not supported": "not supported",
-        "undecided": "undecided at this power",
-        "not tested": "not tested",
-    }
-    listed = ", ".join(f"{counts[outcome]} {words}" for outcome, words in messages.items())
-    return f"Of {len(judged)} claim{'s' * (len(judged) != 1)}: {listed}."
+def _worth(
+    claim: ClaimSpec, measured: Measured, column: Any = ABSENT, metric: str = ""
+) -> Worth | str | None:
+    """That of the reference; None where a claim has none, or is not about runs."""
+    if claim.reference is ABSENT or claim.figure or claim.comparison:
+        return None
+    return worth_of(measured.records(claim, claim.reference, column), metric or claim.metric)
 
 
-OUTCOMES = {
-    "supported": "Shown by these runs",
-    "not supported": "Contradicted by these runs",
-    "undecided": "Undecided at this power",
-    "not tested": "Not testable on these runs",
-}
-
-
-def outcomes_in_words(judged: list[Judged]) -> list[str]:
-    """Which claims came out how, a sentence for each outcome, by their ids; nothing in it is typed
-    in.
-    """
-    result = {
-        outcome: [j.claim.id for j in judged if j.verdict.outcome == outcome]
-        for outcome in OUTCOMES
-    }
-    return [f"{OUTCOMES[outcome]}: {', '.join(ids)}." for outcome, ids in result.items() if ids]
-
-
-def claims_listing(judged: list[Judged], notices: list[str]) -> Listing:
-    """One row per claim: what was claimed, where, what came out and on what grounds."""
-    rows = []
-    for result in judged:
-        claim, verdict = result.claim, result.verdict
-        grounds = verdict.statistic + (
-            f"{'; ' * bool(verdict.statistic)}{verdict.reason}" if verdict.reason else ""
-        )
-        rows.append(
-            {
-                "id": claim.id,
-                "claim": claim.claim,
-                "paper": claim.paper,
-                "outcome": verdict.outcome,
-                "grounds": grounds
-                + (f"\npublished: {claim.published_values}" if claim.published else ""),
-                "test": claim.test,
-                "statistic": verdict.statistic,
-                "reason": verdict.reason,
-                "published": claim.published_values,
-                **{name: verdict.numbers.get(name, math.nan) for name in NUMBERS},
-            }
-        )
-    shown = {
-        "id": "id",
-        "claim": "claim",
-        "paper": "in the paper",
-        "outcome": "outcome",
-        "grounds": "grounds",
-    }
-    messages = [summary_line(judged), *outcomes_in_words(judged), *notices, RULES]
-    return Listing("claims", "Claims", messages, shown, rows, hidden=("grounds",))
+def _counted(
+    verdict: Verdict, claim: ClaimSpec, measured: Measured, column: Any = ABSENT, metric: str = ""
+) -> Verdict:
+    worth = _worth(claim, measured, column, metric)
+    return verdict if worth is None else only_with_skill(verdict, worth)

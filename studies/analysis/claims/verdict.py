@@ -5,7 +5,9 @@ from typing import Literal
 
 import numpy as np
 
-Outcome = Literal["supported", "not supported", "undecided", "not tested"]
+Outcome = Literal[
+    "supported", "not supported", "mixed", "undecided", "no skill", "no power", "not tested"
+]
 Pairs = dict[tuple, tuple[float, float]]  # by seed: a value and the one that it is compared with
 
 

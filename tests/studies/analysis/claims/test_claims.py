@@ -17,7 +17,8 @@ from scipy import stats
 from core.errors import InputError
 from studies.analysis.claims.claim_tests import Verdict
 from studies.analysis.claims.claim_values import Measured
-from studies.analysis.claims.claims import claims_listing, judge, summary_line
+from studies.analysis.claims.claims import judge
+from studies.analysis.claims.claims_listing import claims_listing, summary_line
 from studies.analysis.collect import Collection, Record
 from studies.analysis.comparison.comparison import Comparison, PairValue
 from studies.analysis.target_error import Gains, TargetError
@@ -59,6 +60,7 @@ FAMILY = {
 }
 WITHIN = {**BASE, "comparison": "nets", "metric": "cka", "level": "Multipass"}
 Score = Callable[[str, int, int], dict[str, float]]
+Worth = Callable[[dict[str, float]], dict[str, Any]]
 
 
 def soft_nll(delivery: str, votes: int, seed: int) -> dict[str, float]:
@@ -76,7 +78,16 @@ def study_of(report: dict[str, Any]) -> Study:
     return Study("claims", Path("claims.yaml"), [], {"sweep": grid}, report=report)
 
 
-def collection_of(score: Score) -> Collection:
+def half_learned(metrics: dict[str, float]) -> dict[str, Any]:
+    """Scores that stand half way between a floor, 1 above them, and the ceiling."""
+    metrics = {"soft_nll": 0.5, **metrics}
+    return {
+        name: {"floor": value + 1, "ceiling": value - 1, "low": None, "high": None, "skill": 0.5}
+        for name, value in metrics.items()
+    }
+
+
+def collection_of(score: Score, worth: Worth = half_learned) -> Collection:
     """Every run of the grid; one for which `score` gives nothing is not finished."""
     planned, finished = [], {}
     for delivery, votes, seed in product(DELIVERIES, VOTES, SEEDS):
@@ -93,7 +104,7 @@ def collection_of(score: Score) -> Collection:
                 Path(run.name),
                 factors,
                 metrics,
-                {"simulated_annotators": False},
+                {"simulated_annotators": False, "worth": worth(metrics)},
                 run.config,
             )
     return Collection(planned, finished)
@@ -196,11 +207,16 @@ def test_a_claim_without_its_runs_or_metrics_is_not_tested_and_says_why(claim, s
     assert reason in result.reason
 
 
+def far_control(delivery: str, votes: int, seed: int) -> dict[str, float]:
+    """SLS is nothing like the others."""
+    far = delivery == "StochasticLabelSampling"
+    return {"soft_nll": soft_nll(delivery, votes, seed)["soft_nll"] + far}
+
+
 def test_equal_with_either_kind_of_margin():
-    claim = {**LESS, "test": "equal"}
-    assert verdict({**claim, "margin": 0.05}).outcome == "supported"
-    assert verdict({**claim, "margin": "10 %"}).outcome == "supported"
-    assert verdict({**claim, "margin": "0.1 %"}).outcome == "not supported"
+    claim = {**LESS, "test": "equal", "control": "StochasticLabelSampling"}
+    for margin, outcome in ((0.05, "supported"), ("10 %", "supported"), ("0.1 %", "not supported")):
+        assert verdict({**claim, "margin": margin}, far_control).outcome == outcome
 
 
 def test_a_family_is_all_levels_columns_and_metrics():
@@ -216,7 +232,7 @@ def test_a_family_is_all_levels_columns_and_metrics():
         lambda d, v, s: {**soft_nll(d, v, s), "kl": -soft_nll(d, v, s)["soft_nll"]},
     )
     assert (two.outcome, two.numbers["cells"], two.numbers["cells_in_favour"]) == (
-        "undecided",
+        "mixed",
         12,
         6,
     )
@@ -398,7 +414,7 @@ def test_barriers_are_between_two_methods_of_a_seed():
 
 
 def test_the_table_of_claims_in_all_formats():
-    collection = collection_of(soft_nll)
+    collection = collection_of(far_control)
     report = {
         "claims": [
             {**LESS, "id": "better", "claim": "Multipass | is <better>."},
@@ -408,6 +424,7 @@ def test_the_table_of_claims_in_all_formats():
                 "id": "exact",
                 "test": "equal",
                 "margin": 0.0119,
+                "control": "StochasticLabelSampling",
                 "published": "basins.loss_barrier",
             },
             {**LESS, "id": "flat", "metric": "hessian_max"},
@@ -466,6 +483,10 @@ def without(claim: dict[str, Any], *keys: str) -> dict[str, Any]:
             "report.claims[0].where.data.votes_per_item",
             "at least one level",
         ),
+        ({**LESS, "test": "equal", "control": "Mixup"}, "report.claims[0].control", "Multipass"),
+        ({**LESS, "test": "equal", "control": "Multipass"}, "report.claims[0]", "with itself"),
+        ({**LESS, "test": "equal", "metric": "ece"}, "report.claims[0].margin", "no floor"),
+        ({**LESS, "control": "Multipass"}, "report.claims[0].control", "does not belong"),
         ({**LESS, "test": "equal", "margin": "much"}, "report.claims[0].margin", "number"),
         ({**LESS, "test": "equal", "margin": -1}, "report.claims[0].margin", "at least 0"),
         (
