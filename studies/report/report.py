@@ -17,6 +17,7 @@ from studies.analysis.collect import Collection
 from studies.analysis.comparison.comparison import Comparison
 from studies.analysis.comparison.kept_comparisons import compared
 from studies.analysis.data_of_runs import DataOfRuns
+from studies.analysis.ensembles import Ensembles
 from studies.figures.figure_spec import Around
 from studies.figures.rendered_figure import RenderedFigure, rendered_figure
 from studies.plan.known_data import check_data
@@ -28,6 +29,7 @@ from studies.report.section_reader import read_section
 from studies.tables.captions import notices
 from studies.tables.changes import changes_listing
 from studies.tables.dataset_statistics import dataset_listing
+from studies.tables.ensemble_listing import ensemble_listing
 from studies.tables.listing import Listing
 from studies.tables.mode_shift_part import mode_shift_listing
 from studies.tables.selection_listing import selection_listings
@@ -45,7 +47,7 @@ class Report:
     figures: list[RenderedFigure]
     claims: list[Judged]
     datasets: list[Listing] = field(default_factory=list)
-    changes: list[Listing] = field(default_factory=list)  # and mode shifts
+    changes: list[Listing] = field(default_factory=list)  # and mode shifts, and ensembles
     selections: list[Listing] = field(default_factory=list)  # the options that selections chose
     runs: Path = Path("runs")
 
@@ -90,8 +92,10 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
     collection = Collection.of(study, runs)
     check_data((record.config, record.folder) for record in collection.finished.values())
     section = read_section(study, collection)
+    ensembles = Ensembles()
     tables = [
-        build_table(spec, collection.records(spec.grid), study.paired) for spec in section.tables
+        build_table(spec, collection.records(spec.grid), study.paired, ensembles)
+        for spec in section.tables
     ]
     data = DataOfRuns()
     datasets = [
@@ -106,6 +110,8 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
         mode_shift_listing(spec, collection.records(spec.grid), section, study.paired, data)
         for spec in section.mode_shifts
     ]
+    if listing := ensemble_listing(tables, section):
+        changes.append(listing)
     around, for_claims = Around(section, study.paired, data), {}
     figures = []
     for spec in section.figures:

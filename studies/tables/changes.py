@@ -12,6 +12,7 @@ from studies.analysis.relative_change import UNDEFINED, Change, Pairs, relative_
 from studies.analysis.statistics import summary
 from studies.report.section import ChangesSpec, Section
 from studies.tables.captions import notices, published_sentence
+from studies.tables.cell_worth import CellWorth, shown_skill, span, worth_of
 from studies.tables.listing import Listing
 from studies.tables.measures import factor_name, measure
 from studies.tables.table_formats import NOTHING, with_sd
@@ -35,7 +36,8 @@ def changes_listing(
         }
         for group, (level, reference) in pairs.items():
             change = relative_change([(level, reference)]) if len(level) else UNDEFINED
-            rows.append(_row(spec, section, metric, group, (level, reference), change))
+            worths = _worths(spec, records, metric, group)
+            rows.append(_row(spec, section, metric, group, (level, reference), change, worths))
         if len(pairs) > 1:
             whole = all(len(level) for level, _ in pairs.values())
             nothing = np.array([]), np.array([])
@@ -60,6 +62,8 @@ def changes_listing(
         "reference_shown": reference,
         "level_shown": level,
     }
+    if any(row["bounds_shown"] for row in rows):
+        shown["bounds_shown"] = "floor, ceiling"
     shown |= {
         "change_shown": f"change with {level}",
         "published_shown": f"published: {reference}, {level}, change",
@@ -105,8 +109,26 @@ def seed_pairs(
     )
 
 
+def _worths(
+    spec: ChangesSpec, records: list[Record], metric: str, group: Any
+) -> dict[str, CellWorth]:
+    """What the scores of the level and of the reference are worth, where their runs say so."""
+    of_group = [record for record in records if record.factors[spec.groups] == group]
+    found = {
+        name: worth_of([r for r in of_group if r.factors[spec.rows] == wanted], metric)
+        for name, wanted in (("level", spec.level), ("reference", spec.reference))
+    }
+    return {name: worth for name, worth in found.items() if worth}
+
+
 def _row(
-    spec: ChangesSpec, section: Section, metric: str, group: Any, pairs: Pairs, change: Change
+    spec: ChangesSpec,
+    section: Section,
+    metric: str,
+    group: Any,
+    pairs: Pairs,
+    change: Change,
+    worths: dict[str, CellWorth] | None = None,
 ) -> dict[str, Any]:
     result, digits = measure(metric), measure(metric).digits
     row: dict[str, Any] = {
@@ -117,11 +139,16 @@ def _row(
     }
     for name, values in zip(("level", "reference"), pairs, strict=True):
         mean, sd, _ = summary(values) if len(values) else (math.nan, math.nan, 0)
+        worth = (worths or {}).get(name)
+        skill = worth.skill if worth else math.nan
+        shown = [with_sd(mean, sd, digits), shown_skill(skill)] if len(values) else []
         row |= {
             f"{name}_mean": mean,
             f"{name}_sd": sd,
-            f"{name}_shown": with_sd(mean, sd, digits) if len(values) else "",
+            f"{name}_skill": skill,
+            f"{name}_shown": "\n".join(filter(None, shown)),
         }
+    row |= _bounds(list((worths or {}).values()), digits)
     row |= {
         "change_percent": change.percent,
         "change_low": change.low,
@@ -144,6 +171,16 @@ def _row(
             filter(None, (means, f"{percent:+g} %" if percent is not None else ""))
         ),
     }
+
+
+def _bounds(worths: list[CellWorth], digits: int) -> dict[str, Any]:
+    """The floor and the ceiling that both have, as means."""
+    if not worths:
+        return {"floor": math.nan, "ceiling": math.nan, "bounds_shown": ""}
+    floor, ceiling = (float(np.mean([getattr(w, n) for w in worths])) for n in ("floor", "ceiling"))
+    low, high = np.mean([worth.ceiling_ends for worth in worths], axis=0)
+    shown = f"{span(floor, floor, digits)}, {span(low, high, digits)}"
+    return {"floor": floor, "ceiling": ceiling, "bounds_shown": shown}
 
 
 def _published_rows(spec: ChangesSpec) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from studies.report.section import Section
 from studies.tables.captions import table_caption
+from studies.tables.cell_worth import shown_skill
 from studies.tables.grid import (
     NOTHING,
     Column,
@@ -21,11 +22,15 @@ from studies.tables.grid import (
 )
 from studies.tables.measures import factor_name
 from studies.tables.tables import Cell, Table
+from studies.tables.worth_rows import bound_rows, ensemble_row
 
 CSV_COLUMNS: tuple[str, ...] = (
     *("table", "group", "row", "column", "metric", "mean", "sd", "n", "best"),
     *("reference", "test", "alternative", "p", "p_holm", "minimum_p", "pairs", "agree", "agree_of"),
     *("effect_size", "difference_low", "difference_high"),
+    *("floor", "ceiling", "ceiling_low", "ceiling_high", "skill"),
+    *("ensemble", "ensemble_alone", "ensemble_skill", "ensemble_items"),
+    *("ensemble_members_least", "ensemble_members_most"),
     *("published_mean", "published_sd", "published_p", "published_where", "simulated", "scale"),
 )
 
@@ -88,26 +93,37 @@ def _published(cell: Cell, digits: int) -> str:
 
 
 def table_grid(table: Table, section: Section) -> Grid:
-    """What people see of a table; the label of a group stands in its first row alone."""
+    """What people see of a table; the label of a group stands in its first row alone.
+
+    Below a row stands the ensemble of its seeds, and below a block of rows their floor and ceiling.
+    """
     factors = [factor for factor in (table.spec.groups, table.spec.rows) if factor]
     columns = [Column(factor_name(factor), "label", right=False) for factor in factors]
     columns += [Column(heading(table, c, section), "value", right=True) for c in table.columns]
-    first = {block[0] for block in table.spec.blocks}
     most = max((cell.summary.n for cell in table.cells.values() if cell.summary), default=0)
     rows = []
-    for row in table.rows:
-        labels = [section.label(level) for level in table.spec.in_row(row).values()]
-        shown = labels if row in first or len(labels) == 1 else ["", labels[1]]
-        values = [_value(table, row, column, most) for column in table.columns]
-        rows.append([*map(GridCell, shown), *values])
+    for block in table.spec.blocks:
+        for row in block:
+            labels = [section.label(level) for level in table.spec.in_row(row).values()]
+            shown = labels if row == block[0] or len(labels) == 1 else ["", labels[1]]
+            values = [_value(table, row, column, most) for column in table.columns]
+            rows.append([*map(GridCell, shown), *values])
+            rows += _below(factors, [ensemble_row(table, row)])
+        rows += _below(factors, bound_rows(table, block))
     caption = table_caption(table, section)
     return Grid(table.spec.name, table.spec.title, caption, columns, rows)
+
+
+def _below(factors: list[str], rows: list[list[GridCell]]) -> list[list[GridCell]]:
+    """Rows that have a label alone, in as many columns as others."""
+    return [[*[GridCell("")] * (len(factors) - 1), *row] for row in rows if row]
 
 
 def _value(table: Table, row: Any, column: Any, most: int) -> GridCell:
     cell = table.cells[row, column]
     value, details, published = lines_of(cell, table.measure(column).digits, most)
-    return GridCell(value, cell.best, {"p": details, "published": published})
+    skill = shown_skill(cell.worth.skill) if cell.worth and cell.summary else ""
+    return GridCell(value, cell.best, {"skill": skill, "p": details, "published": published})
 
 
 def to_markdown(table: Table, section: Section) -> str:
@@ -169,6 +185,23 @@ def _numbers(cell: Cell, table: Table) -> dict[str, Any]:
         }
     if cell.agreement:
         numbers |= {"agree": cell.agreement[0], "agree_of": cell.agreement[1]}
+    if cell.worth:
+        numbers |= {
+            "floor": cell.worth.floor,
+            "ceiling": cell.worth.ceiling,
+            "ceiling_low": cell.worth.low,
+            "ceiling_high": cell.worth.high,
+            "skill": cell.worth.skill,
+        }
+    if cell.ensemble:
+        numbers |= {
+            "ensemble": cell.ensemble.value,
+            "ensemble_alone": cell.ensemble.alone,
+            "ensemble_skill": cell.ensemble.skill,
+            "ensemble_items": len(cell.ensemble.ensemble.items),
+            "ensemble_members_least": int(cell.ensemble.ensemble.tested.min()),
+            "ensemble_members_most": int(cell.ensemble.ensemble.tested.max()),
+        }
     if cell.published:
         entry = table.spec.published_entry
         numbers |= {f"published_{name}": value for name, value in cell.published.items()}
