@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from callbacks.uncertainty_figures import GREY
 from studies.analysis.collect import Record
-from studies.tables.cell_worth import CellWorth, span, worth_of
+from studies.tables.cell_worth import CellWorth, Ends, shared_ends, span, worth_of
 from studies.tables.measures import measure
 
 STYLES = {"floor": "--", "ceiling": ":"}
@@ -28,29 +28,22 @@ def draw_bounds(
     view = axes.get_xlim() if vertical else axes.get_ylim()
     said = []
     for bound in STYLES:
-        ends = [_ends(worth, bound) for worth in worths]
-        known = [pair for pair in ends if not math.isnan(sum(pair))]
-        if not known:
-            continue
-        low, high = min(pair[0] for pair in known), max(pair[1] for pair in known)
-        where = _differ(worths, bound) or _draw_line(axes, view, (low, high), bound, vertical)
-        said.append(f"{bound} {span(low, high, digits)}{where}")
+        ends = shared_ends(getattr(worth, f"{bound}_ends") for worth in worths)
+        if ends:
+            where = _differ(worths, bound) or _draw_line(axes, view, ends, bound, vertical)
+            said.append(f"{bound} {span(ends, digits)}{where}")
     return [f"{name}{note}: {', '.join(said)}."] if said else []
-
-
-def _ends(worth: CellWorth, bound: str) -> tuple[float, float]:
-    return (worth.floor, worth.floor) if bound == "floor" else worth.ceiling_ends
 
 
 def _differ(worths: list[CellWorth], bound: str) -> str:
     values = [value for w in worths if not math.isnan(value := getattr(w, bound))]
-    rooms = [abs(w.ceiling if math.isnan(w.floor) else w.room) for w in worths]
-    room = max((room for room in rooms if not math.isnan(room)), default=0.0)
-    return " (not drawn: it is not the same for all)" if max(values) - min(values) > WIDE * room else ""
+    room = max((w.room for w in worths if not math.isnan(w.room)), default=0.0)
+    differ = max(values) - min(values) > WIDE * room
+    return " (not drawn: it is not the same for all)" if differ else ""
 
 
 def _draw_line(
-    axes: Axes, view: tuple[float, float], ends: tuple[float, float], bound: str, vertical: bool
+    axes: Axes, view: Ends, ends: Ends, bound: str, vertical: bool
 ) -> str:
     """A line with its name at its end, or a band where it is an interval; `view` is what the axis
     showed before.

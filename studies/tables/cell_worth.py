@@ -1,4 +1,4 @@
-"""What the scores of a cell are worth: floor, ceiling and skill, as means over its seeds."""
+"""What the scores of a cell are worth: floor, ceiling and skill, from the means over its seeds."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,48 +11,77 @@ from metrics.worth import Bounds
 from studies.analysis.collect import Record
 from studies.tables.grid import NOTHING
 
-NUMBERS = ("floor", "ceiling", "low", "high", "skill")
+Ends = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class CellWorth:
-    """Where scores lie between those of the best constant and of a model that knew every item's
-    distribution; NaN where that is not known, or there is no such thing.
+    """Between what scores lie: that of the best constant, and that of a model which knew every
+    item's distribution. NaN where one is not known, or where there is no such thing.
     """
 
     floor: float
     ceiling: float
     low: float  # the ceiling that votes allow, at least and at most
     high: float
-    skill: float
 
     @property
     def room(self) -> float:
-        """From ceiling to floor: what there is to be learned."""
-        return self.floor - self.ceiling
+        """What there is to be learned: from floor to ceiling, or from 0 where there is no floor."""
+        return abs((0.0 if math.isnan(self.floor) else self.floor) - self.ceiling)
 
     @property
-    def ceiling_ends(self) -> tuple[float, float]:
+    def floor_ends(self) -> Ends:
+        """The floor twice: it is a number."""
+        return self.floor, self.floor
+
+    @property
+    def ceiling_ends(self) -> Ends:
         """The ceiling twice, or the interval in which it lies where votes are too few to tell."""
         floor = None if math.isnan(self.floor) else self.floor
         uncertain = Bounds(floor, self.ceiling, self.low, self.high).uncertain
         return (self.low, self.high) if uncertain else (self.ceiling, self.ceiling)
 
-    def skill_with(self, gain: float) -> float:
-        """The skill where scores are lower by so much (or higher, by a gain below 0).
+    def skill(self, score: float) -> float:
+        """Where a score stands: 0 at the floor, 1 at the ceiling; NaN where one of them is not
+        known, or where they may be the same.
 
-        >>> CellWorth(floor=2.0, ceiling=1.0, low=1.0, high=1.0, skill=0.5).skill_with(0.25)
+        >>> CellWorth(floor=2.0, ceiling=1.0, low=1.0, high=1.0).skill(1.25)
         0.75
         """
-        return self.skill + gain / self.room if self.room else math.nan
+        if self.low <= self.floor <= self.high:
+            return math.nan
+        return (self.floor - score) / (self.floor - self.ceiling)
+
+    def skill_in_words(self, score: float) -> str:
+        """The skill in percent, an interval where the ceiling is one; empty where there is none.
+
+        >>> CellWorth(floor=4.0, ceiling=1.0, low=0.0, high=2.0).skill_in_words(3.0)
+        'skill 25 to 50 %'
+        """
+        if math.isnan(skill := self.skill(score)):
+            return ""
+        low, high = self.ceiling_ends
+        if low == high:
+            return f"skill {100 * skill:.1f} %"
+        ends = sorted(100 * (self.floor - score) / (self.floor - end) for end in (low, high))
+        return f"skill {ends[0]:.0f} to {ends[1]:.0f} %"
 
 
 def worth_of(records: Iterable[Record], metric: str) -> CellWorth | None:
-    """What the runs' results say of a metric, as means; None where none of them says anything."""
-    entries = [entry for record in records if (entry := worth_entry(record, metric))]
+    """What the results of those runs that have a finite value of a metric say of it, as means; None
+    where none of them says anything.
+    """
+    entries = [
+        entry
+        for record in records
+        if (entry := worth_entry(record, metric))
+        and math.isfinite(record.metrics.get(metric, math.nan))
+    ]
     if not entries:
         return None
-    return CellWorth(*(_mean([entry.get(name) for entry in entries]) for name in NUMBERS))
+    ends = ("floor", "ceiling", "low", "high")
+    return CellWorth(*(_mean([entry.get(name) for entry in entries]) for name in ends))
 
 
 def worth_entry(record: Record, metric: str) -> dict[str, Any]:
@@ -65,21 +94,19 @@ def _mean(values: Sequence[float | None]) -> float:
     return float(np.mean(known)) if known else math.nan
 
 
-def span(low: float, high: float, digits: int) -> str:
+def shared_ends(ends: Iterable[Ends]) -> Ends | None:
+    """The least and the largest of several numbers or intervals; None where none is known."""
+    known = [pair for pair in ends if not math.isnan(sum(pair))]
+    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+
+
+def span(ends: Ends | None, digits: int) -> str:
     """One number, or two where they differ as shown.
 
-    >>> span(0.40001, 0.40002, 4), span(0.4, 0.5, 2), span(math.nan, math.nan, 4)
+    >>> span((0.40001, 0.40002), 4), span((0.4, 0.5), 2), span(None, 4)
     ('0.4000', '0.40 to 0.50', '–')
     """
-    if math.isnan(low) or math.isnan(high):
+    if ends is None:
         return NOTHING
-    first, last = f"{low:.{digits}f}", f"{high:.{digits}f}"
+    first, last = (f"{end:.{digits}f}" for end in ends)
     return first if first == last else f"{first} to {last}"
-
-
-def shown_skill(skill: float) -> str:
-    """
-    >>> shown_skill(0.9312), shown_skill(-0.0004), shown_skill(math.nan)
-    ('skill 93.1 %', 'skill 0.0 %', '')
-    """
-    return "" if math.isnan(skill) else f"skill {100 * skill + 0:.1f} %".replace("-0.0", "0.0")

@@ -12,7 +12,7 @@ from studies.analysis.relative_change import UNDEFINED, Change, Pairs, relative_
 from studies.analysis.statistics import summary
 from studies.report.section import ChangesSpec, Section
 from studies.tables.captions import notices, published_sentence
-from studies.tables.cell_worth import CellWorth, shown_skill, span, worth_of
+from studies.tables.cell_worth import CellWorth, shared_ends, span, worth_of
 from studies.tables.listing import Listing
 from studies.tables.measures import factor_name, measure
 from studies.tables.table_formats import NOTHING, with_sd
@@ -140,12 +140,13 @@ def _row(
     for name, values in zip(("level", "reference"), pairs, strict=True):
         mean, sd, _ = summary(values) if len(values) else (math.nan, math.nan, 0)
         worth = (worths or {}).get(name)
-        skill = worth.skill if worth else math.nan
-        shown = [with_sd(mean, sd, digits), shown_skill(skill)] if len(values) else []
+        shown = [with_sd(mean, sd, digits)] if len(values) else []
+        if worth and len(values):
+            shown.append(worth.skill_in_words(mean))
         row |= {
             f"{name}_mean": mean,
             f"{name}_sd": sd,
-            f"{name}_skill": skill,
+            f"{name}_skill": worth.skill(mean) if worth else math.nan,
             f"{name}_shown": "\n".join(filter(None, shown)),
         }
     row |= _bounds(list((worths or {}).values()), digits)
@@ -178,8 +179,8 @@ def _bounds(worths: list[CellWorth], digits: int) -> dict[str, Any]:
     if not worths:
         return {"floor": math.nan, "ceiling": math.nan, "bounds_shown": ""}
     floor, ceiling = (float(np.mean([getattr(w, n) for w in worths])) for n in ("floor", "ceiling"))
-    low, high = np.mean([worth.ceiling_ends for worth in worths], axis=0)
-    shown = f"{span(floor, floor, digits)}, {span(low, high, digits)}"
+    ends = [shared_ends(getattr(w, n) for w in worths) for n in ("floor_ends", "ceiling_ends")]
+    shown = ", ".join(span(pair, digits) for pair in ends)
     return {"floor": floor, "ceiling": ceiling, "bounds_shown": shown}
 
 

@@ -1,11 +1,9 @@
 """A score of a cell's seeds as one model, beside what they score one by one."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from studies.analysis.ensemble import Ensemble
-from studies.tables.cell_worth import CellWorth
 
 
 @dataclass(frozen=True)
@@ -15,22 +13,22 @@ class EnsembleScore:
     ensemble: Ensemble = field(repr=False)
     value: float
     alone: float  # of single seeds on the same items, as a mean
-    skill: float
+    seeds: float  # the mean of the seeds, each on its own test items
 
     @classmethod
-    def of(
-        cls, ensemble: Ensemble, metric: str, mean: float, worth: CellWorth | None
-    ) -> "EnsembleScore":
-        """What an ensemble scores; its seeds have this mean, and what that is worth.
+    def of(cls, ensemble: Ensemble, metric: str, seeds: float) -> "EnsembleScore":
+        """What an ensemble scores whose seeds have this mean."""
+        alone = seeds if ensemble.whole else ensemble.alone(metric)
+        return cls(ensemble, ensemble.score(metric), alone, seeds)
 
-        Where seeds tested different items, floor and ceiling are of all of them, and the ensemble
-        is judged on some. Its skill is therefore that of its seeds, and what it gains over them on
-        the same items.
+    @property
+    def on_all_items(self) -> float:
+        """The seeds' mean and what their ensemble gains over them on the same items.
+
+        Floor and ceiling are of all items that seeds tested, and an ensemble may be judged on some
+        of them alone. So this, and not its own score, is what its skill is of.
         """
-        value = ensemble.score(metric)
-        alone = mean if ensemble.whole else ensemble.alone(metric)
-        skill = worth.skill_with(alone - value) if worth else math.nan
-        return cls(ensemble, value, alone, skill)
+        return self.seeds + self.value - self.alone
 
 
 def members_in_words(ensembles: Sequence[Ensemble]) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 from studies.report.section import Section
 from studies.tables.captions import table_caption
-from studies.tables.cell_worth import shown_skill
 from studies.tables.grid import (
     NOTHING,
     Column,
@@ -122,7 +121,8 @@ def _below(factors: list[str], rows: list[list[GridCell]]) -> list[list[GridCell
 def _value(table: Table, row: Any, column: Any, most: int) -> GridCell:
     cell = table.cells[row, column]
     value, details, published = lines_of(cell, table.measure(column).digits, most)
-    skill = shown_skill(cell.worth.skill) if cell.worth and cell.summary else ""
+    known = cell.worth and cell.summary
+    skill = cell.worth.skill_in_words(cell.summary.mean) if known else ""
     return GridCell(value, cell.best, {"skill": skill, "p": details, "published": published})
 
 
@@ -191,17 +191,18 @@ def _numbers(cell: Cell, table: Table) -> dict[str, Any]:
             "ceiling": cell.worth.ceiling,
             "ceiling_low": cell.worth.low,
             "ceiling_high": cell.worth.high,
-            "skill": cell.worth.skill,
+            "skill": cell.worth.skill(numbers["mean"]),
         }
     if cell.ensemble:
         numbers |= {
             "ensemble": cell.ensemble.value,
             "ensemble_alone": cell.ensemble.alone,
-            "ensemble_skill": cell.ensemble.skill,
             "ensemble_items": len(cell.ensemble.ensemble.items),
             "ensemble_members_least": int(cell.ensemble.ensemble.tested.min()),
             "ensemble_members_most": int(cell.ensemble.ensemble.tested.max()),
         }
+    if cell.ensemble and cell.worth:
+        numbers["ensemble_skill"] = cell.worth.skill(cell.ensemble.on_all_items)
     if cell.published:
         entry = table.spec.published_entry
         numbers |= {f"published_{name}": value for name, value in cell.published.items()}

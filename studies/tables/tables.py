@@ -139,7 +139,7 @@ def _add_ensembles(
         if isinstance(found, NoEnsemble):
             absent[tuple(record.run for record in runs[row, column])] = found.reason
         else:
-            score = EnsembleScore.of(found, metric, cell.summary.mean, cell.worth)
+            score = EnsembleScore.of(found, metric, cell.summary.mean)
             cells[row, column] = replace(cell, ensemble=score)
     return Counter(absent.values())
 

@@ -3,70 +3,78 @@ below each block of rows.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from metrics import registered
 from studies.analysis.ensemble import is_score, score_name
-from studies.tables.cell_worth import CellWorth, shown_skill, span, worth_entry
-from studies.tables.ensemble_score import EnsembleScore, members_in_words
+from studies.tables.cell_worth import CellWorth, Ends, shared_ends, span, worth_entry
+from studies.tables.ensemble_score import members_in_words
 from studies.tables.grid import NOTHING, GridCell
-from studies.tables.tables import Table
-
-Ends = tuple[float, float]
+from studies.tables.tables import Cell, Table
 
 
 def ensemble_row(table: Table, row: Any) -> list[GridCell]:
     """The label and the values of a row's ensembles; nothing where no cell has one."""
-    scores = {column: table.cells[row, column].ensemble for column in table.columns}
-    made = [score.ensemble for score in scores.values() if score]
+    cells = {column: table.cells[row, column] for column in table.columns}
+    made = [cell.ensemble.ensemble for cell in cells.values() if cell.ensemble]
     if not made:
         return []
-    cells = [
-        _ensemble_cell(score, table.measure(column).digits) for column, score in scores.items()
-    ]
-    return [GridCell(f"ensemble of {members_in_words(made)}"), *cells]
+    label = GridCell(f"ensemble of {members_in_words(made)}")
+    return [label, *(_ensemble(cell, table.measure(c).digits) for c, cell in cells.items())]
 
 
-def _ensemble_cell(score: EnsembleScore | None, digits: int) -> GridCell:
-    if score is None or math.isnan(score.value):
+def _ensemble(cell: Cell, digits: int) -> GridCell:
+    if cell.ensemble is None or math.isnan(cell.ensemble.value):
         return GridCell(NOTHING)
-    hidden = score.ensemble.whole or math.isnan(score.alone)
-    alone = "" if hidden else f"alone {score.alone:.{digits}f}"
-    return GridCell(
-        f"{score.value:.{digits}f}", notes={"skill": shown_skill(score.skill), "p": alone}
-    )
+    score, notes = cell.ensemble, {}
+    if cell.worth:
+        notes["skill"] = cell.worth.skill_in_words(score.on_all_items)
+    if not score.ensemble.whole and not math.isnan(score.alone):
+        notes["p"] = f"alone {score.alone:.{digits}f}"
+    return GridCell(f"{score.value:.{digits}f}", notes=notes)
 
 
 def bound_rows(table: Table, rows: Sequence[Any]) -> list[list[GridCell]]:
     """Labels and values of the floor and the ceiling of a block of rows; nothing where no column
     is a score.
     """
-    scores = [column for column in table.columns if is_score(table.spec.cell(column)[0])]
-    floors = [c for c in scores if registered()[score_name(table.spec.cell(c)[0])].floor]
+    scores = [
+        column
+        for column in table.columns
+        if is_score(table.spec.cell(column)[0]) or _worths(table, rows, column)
+    ]
+    floors = [column for column in scores if _has_floor(table, rows, column)]
     result = []
-    for name, having, ends in (
-        ("floor", floors, lambda worth: (worth.floor, worth.floor)),
-        ("ceiling", scores, lambda worth: worth.ceiling_ends),
-    ):
+    for name, having in {"floor": floors, "ceiling": scores}.items():
         cells = [
-            GridCell(_bound(table, rows, column, ends) if column in having else "")
+            GridCell(_bound(table, rows, column, name) if column in having else "")
             for column in table.columns
         ]
         result += [[GridCell(name), *cells]] if having else []
     return result
 
 
-def _bound(
-    table: Table, rows: Sequence[Any], column: Any, ends: Callable[[CellWorth], Ends]
-) -> str:
-    """A number, or two where rows have different ones."""
-    found = [ends(worth) for row in rows if (worth := table.cells[row, column].worth)]
-    known = [pair for pair in found if not math.isnan(sum(pair))]
-    if not known:
-        return NOTHING
-    low, high = min(pair[0] for pair in known), max(pair[1] for pair in known)
-    return span(low, high, table.measure(column).digits)
+def _bound(table: Table, rows: Sequence[Any], column: Any, bound: str) -> str:
+    return span(bounds_of(table, rows, column, bound), table.measure(column).digits)
+
+
+def bounds_of(table: Table, rows: Sequence[Any], column: Any, bound: str) -> Ends | None:
+    """The floor or the ceiling of some rows: two numbers that differ where rows have different ones,
+    or where votes are too few for one; None where it is not known.
+    """
+    return shared_ends(getattr(worth, f"{bound}_ends") for worth in _worths(table, rows, column))
+
+
+def _worths(table: Table, rows: Sequence[Any], column: Any) -> list[CellWorth]:
+    return [worth for row in rows if (worth := table.cells[row, column].worth)]
+
+
+def _has_floor(table: Table, rows: Sequence[Any], column: Any) -> bool:
+    """Of what runs say, or as the registry has it where they are of an earlier version."""
+    if worths := _worths(table, rows, column):
+        return any(not math.isnan(worth.floor) for worth in worths)
+    return registered()[score_name(table.spec.cell(column)[0])].floor is not None
 
 
 def worth_sentences(table: Table) -> list[str]:
@@ -76,17 +84,15 @@ def worth_sentences(table: Table) -> list[str]:
 
 def _bound_sentences(table: Table) -> list[str]:
     scores = [m for column in table.columns if is_score(m := table.spec.cell(column)[0])]
-    if not scores:
-        return []
     messages = []
     if any(cell.worth for cell in table.cells.values()):
         messages.append(
             "Floor: the best constant prediction; ceiling: a model that knew every item's "
-            "distribution, judged by votes as few as these (two numbers: votes are too few to "
-            "tell); skill: where between the two a mean lies."
+            "distribution, judged by votes as few as these (two numbers where votes "
+            "are too few to tell, or where rows differ); skill: where between the two a mean lies."
         )
     lacking = sum(not any(worth_entry(r, metric) for metric in scores) for r in table.records)
-    if lacking:
+    if scores and lacking:
         messages.append(
             f"Floor, ceiling and skill are not in the results of {lacking} of "
             f"{len(table.records)} runs; study evaluate adds them without training."
