@@ -1,9 +1,9 @@
 """The seeds of a study's cells, each as one model, from the predictions that finished runs keep.
 
-In the datasets here the seed draws the split too, so that seeds test different items: with ten seeds
-that test 15 % each, an item is tested by 1.5 of them on average, and 46 % of all items by two or
-more. A model that trained on an item is never asked about it. Splits of one's own (`split_column`)
-are the same for all seeds, and there an ensemble is of all of them.
+In the datasets here the seed draws the split too, so that seeds test different items: of ten seeds
+that test 15 % each, 1.5 test an item on average, and two or more test 46 % of all items. A model
+that trained on an item is never asked about it. Splits of one's own (`split_column`) are the same
+for all seeds, and there an ensemble is of all of them.
 """
 
 from collections.abc import Sequence

@@ -42,9 +42,7 @@ def _differ(worths: list[CellWorth], bound: str) -> str:
     return " (not drawn: it is not the same for all)" if differ else ""
 
 
-def _draw_line(
-    axes: Axes, view: Ends, ends: Ends, bound: str, vertical: bool
-) -> str:
+def _draw_line(axes: Axes, view: Ends, ends: Ends, bound: str, vertical: bool) -> str:
     """A line with its name at its end, or a band where it is an interval; `view` is what the axis
     showed before.
     """

@@ -12,6 +12,11 @@ from studies.analysis.collect import Record
 from studies.tables.grid import NOTHING
 
 Ends = tuple[float, float]
+ABOUT_BOUNDS = (
+    "Floor: the best constant prediction; ceiling: a model that knew every item's distribution, "
+    "judged by votes as few as these (two numbers where votes are too few to tell, or where rows "
+    "differ); skill: where between the two a mean lies."
+)
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def span(ends: Ends | None, digits: int) -> str:
     >>> span((0.40001, 0.40002), 4), span((0.4, 0.5), 2), span(None, 4)
     ('0.4000', '0.40 to 0.50', '–')
     """
-    if ends is None:
+    if ends is None or math.isnan(sum(ends)):
         return NOTHING
     first, last = (f"{end:.{digits}f}" for end in ends)
     return first if first == last else f"{first} to {last}"

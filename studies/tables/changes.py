@@ -12,7 +12,7 @@ from studies.analysis.relative_change import UNDEFINED, Change, Pairs, relative_
 from studies.analysis.statistics import summary
 from studies.report.section import ChangesSpec, Section
 from studies.tables.captions import notices, published_sentence
-from studies.tables.cell_worth import CellWorth, shared_ends, span, worth_of
+from studies.tables.cell_worth import ABOUT_BOUNDS, CellWorth, span, worth_of
 from studies.tables.listing import Listing
 from studies.tables.measures import factor_name, measure
 from studies.tables.table_formats import NOTHING, with_sd
@@ -36,8 +36,8 @@ def changes_listing(
         }
         for group, (level, reference) in pairs.items():
             change = relative_change([(level, reference)]) if len(level) else UNDEFINED
-            worths = _worths(spec, records, metric, group)
-            rows.append(_row(spec, section, metric, group, (level, reference), change, worths))
+            worth = worth_of([r for r in records if r.factors[spec.groups] == group], metric)
+            rows.append(_row(spec, section, metric, group, (level, reference), change, worth))
         if len(pairs) > 1:
             whole = all(len(level) for level, _ in pairs.values())
             nothing = np.array([]), np.array([])
@@ -80,6 +80,8 @@ def changes_listing(
         f"Average: the mean of the changes. There is none where the mean of {reference} is not "
         "above 0, and no interval where that of a resample is not."
     ]
+    if "bounds_shown" in shown:
+        messages.append(ABOUT_BOUNDS)
     if "published_shown" in shown:
         messages.append(published_sentence(spec.published_entry))
     hidden = tuple(name for name in rows[0] if name.endswith("_shown"))
@@ -109,18 +111,6 @@ def seed_pairs(
     )
 
 
-def _worths(
-    spec: ChangesSpec, records: list[Record], metric: str, group: Any
-) -> dict[str, CellWorth]:
-    """What the scores of the level and of the reference are worth, where their runs say so."""
-    of_group = [record for record in records if record.factors[spec.groups] == group]
-    found = {
-        name: worth_of([r for r in of_group if r.factors[spec.rows] == wanted], metric)
-        for name, wanted in (("level", spec.level), ("reference", spec.reference))
-    }
-    return {name: worth for name, worth in found.items() if worth}
-
-
 def _row(
     spec: ChangesSpec,
     section: Section,
@@ -128,7 +118,7 @@ def _row(
     group: Any,
     pairs: Pairs,
     change: Change,
-    worths: dict[str, CellWorth] | None = None,
+    worth: CellWorth | None = None,
 ) -> dict[str, Any]:
     result, digits = measure(metric), measure(metric).digits
     row: dict[str, Any] = {
@@ -139,17 +129,11 @@ def _row(
     }
     for name, values in zip(("level", "reference"), pairs, strict=True):
         mean, sd, _ = summary(values) if len(values) else (math.nan, math.nan, 0)
-        worth = (worths or {}).get(name)
-        shown = [with_sd(mean, sd, digits)] if len(values) else []
-        if worth and len(values):
-            shown.append(worth.skill_in_words(mean))
         row |= {
             f"{name}_mean": mean,
             f"{name}_sd": sd,
-            f"{name}_skill": worth.skill(mean) if worth else math.nan,
-            f"{name}_shown": "\n".join(filter(None, shown)),
+            f"{name}_shown": with_sd(mean, sd, digits) if len(values) else "",
         }
-    row |= _bounds(list((worths or {}).values()), digits)
     row |= {
         "change_percent": change.percent,
         "change_low": change.low,
@@ -166,22 +150,31 @@ def _row(
     }
     before, after, percent = (published[name] for name in ("reference", "level", "change_percent"))
     means = f"{before:g}, {after:g}" if before is not None and after is not None else ""
-    return {
-        **row,
-        "published_shown": "\n".join(
-            filter(None, (means, f"{percent:+g} %" if percent is not None else ""))
-        ),
+    row["published_shown"] = "\n".join(
+        filter(None, (means, f"{percent:+g} %" if percent is not None else ""))
+    )
+    return row | _worth(row, worth, digits)
+
+
+def _worth(row: dict[str, Any], worth: CellWorth | None, digits: int) -> dict[str, Any]:
+    """Floor and ceiling, and the skill of both means: a line of its own below each."""
+    if worth is None:
+        unknown = ("floor", "ceiling", "level_skill", "reference_skill")
+        return {**dict.fromkeys(unknown, math.nan), "bounds_shown": ""}
+    ends = (worth.floor_ends, worth.ceiling_ends)
+    result = {
+        "floor": worth.floor,
+        "ceiling": worth.ceiling,
+        "bounds_shown": ", ".join(span(pair, digits) for pair in ends),
     }
-
-
-def _bounds(worths: list[CellWorth], digits: int) -> dict[str, Any]:
-    """The floor and the ceiling that both have, as means."""
-    if not worths:
-        return {"floor": math.nan, "ceiling": math.nan, "bounds_shown": ""}
-    floor, ceiling = (float(np.mean([getattr(w, n) for w in worths])) for n in ("floor", "ceiling"))
-    ends = [shared_ends(getattr(w, n) for w in worths) for n in ("floor_ends", "ceiling_ends")]
-    shown = ", ".join(span(pair, digits) for pair in ends)
-    return {"floor": floor, "ceiling": ceiling, "bounds_shown": shown}
+    for name in ("level", "reference"):
+        mean = row[f"{name}_mean"]
+        lines = (row[f"{name}_shown"], worth.skill_in_words(mean))
+        result |= {
+            f"{name}_skill": worth.skill(mean),
+            f"{name}_shown": "\n".join(filter(None, lines)),
+        }
+    return result
 
 
 def _published_rows(spec: ChangesSpec) -> dict[str, Any]:

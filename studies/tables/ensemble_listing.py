@@ -60,7 +60,7 @@ def ensemble_listing(tables: list[Table], section: Section) -> Listing | None:
         "Each row: the mean prediction of a cell's seeds as one model. Its entropy is the mean of "
         "the members' own (expected entropy) plus their mutual information, which is 0 where all "
         "of them say the same; means over test items, in nats.",
-        "Last three columns: Spearman correlation over items with the entropy of annotators' votes.",
+        "Last three columns: Spearman correlation over items with the entropy of people's votes.",
         "Members: the seeds that an item's mean is over, which are those that tested it. With few "
         "of them mutual information is small and uncertain, and so is what it goes with.",
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from metrics import registered
 from studies.analysis.ensemble import is_score, score_name
-from studies.tables.cell_worth import CellWorth, Ends, shared_ends, span, worth_entry
+from studies.tables.cell_worth import ABOUT_BOUNDS, CellWorth, Ends, shared_ends, span, worth_entry
 from studies.tables.ensemble_score import members_in_words
 from studies.tables.grid import NOTHING, GridCell
 from studies.tables.tables import Cell, Table
@@ -60,8 +60,8 @@ def _bound(table: Table, rows: Sequence[Any], column: Any, bound: str) -> str:
 
 
 def bounds_of(table: Table, rows: Sequence[Any], column: Any, bound: str) -> Ends | None:
-    """The floor or the ceiling of some rows: two numbers that differ where rows have different ones,
-    or where votes are too few for one; None where it is not known.
+    """The floor or the ceiling of some rows: two numbers that differ where rows have different
+    ones, or where votes are too few for one; None where it is not known.
     """
     return shared_ends(getattr(worth, f"{bound}_ends") for worth in _worths(table, rows, column))
 
@@ -86,11 +86,7 @@ def _bound_sentences(table: Table) -> list[str]:
     scores = [m for column in table.columns if is_score(m := table.spec.cell(column)[0])]
     messages = []
     if any(cell.worth for cell in table.cells.values()):
-        messages.append(
-            "Floor: the best constant prediction; ceiling: a model that knew every item's "
-            "distribution, judged by votes as few as these (two numbers where votes "
-            "are too few to tell, or where rows differ); skill: where between the two a mean lies."
-        )
+        messages.append(ABOUT_BOUNDS)
     lacking = sum(not any(worth_entry(r, metric) for metric in scores) for r in table.records)
     if scores and lacking:
         messages.append(
@@ -104,7 +100,9 @@ def _ensemble_sentences(table: Table) -> list[str]:
     made = [cell.ensemble.ensemble for cell in table.cells.values() if cell.ensemble]
     messages = []
     if made:
-        messages.append("Ensemble: the mean prediction of the seeds of the row above, as one model.")
+        messages.append(
+            "Ensemble: the mean prediction of the seeds of the row above, as one model."
+        )
     if split := [ensemble for ensemble in made if not ensemble.whole]:
         items = sorted(len(ensemble.items) for ensemble in split)
         number = f"{items[0]:,}" + (f" to {items[-1]:,}" if items[0] < items[-1] else "")

@@ -95,6 +95,8 @@ lines: data.delivery
                 xlabel=as_typed(factor_name(self.x)), ylabel=metric_axis(metric, len(self.metrics))
             )
             bounds += draw_bounds(axes, by_cell.values(), metric)
-        shared_legend(figure, max(places, key=lambda axes: len(axes.get_legend_handles_labels()[1])))
+        shared_legend(
+            figure, max(places, key=lambda axes: len(axes.get_legend_handles_labels()[1]))
+        )
         absent = [line for line in lines if not any(result[m, line] for m in self.metrics)]
         return figure, bounds + nothing_yet(absent, around.section)

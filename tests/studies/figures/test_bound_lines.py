@@ -49,11 +49,9 @@ def texts(axes: Any) -> list[str]:
 
 def test_bounds_near_the_range_are_lines_with_their_names():
     axes = panel()
-    assert draw_bounds(axes, [records()], "soft_nll") == [
-        "Soft NLL: floor 0.6000, ceiling 0.3000."
-    ]
+    assert draw_bounds(axes, [records()], "soft_nll") == ["Soft NLL: floor 0.6000, ceiling 0.3000."]
     heights = [line.get_ydata()[0] for line in axes.get_lines()[1:]]
-    assert heights == [0.6, 0.3]
+    assert heights == pytest.approx([0.6, 0.3])
     assert texts(axes) == ["floor", "ceiling"]
     low, high = axes.get_ylim()
     assert low < 0.3 < 0.6 < high
@@ -62,28 +60,27 @@ def test_bounds_near_the_range_are_lines_with_their_names():
 def test_bounds_far_from_the_range_are_said_and_leave_the_axis_as_it_is():
     axes = panel()
     before = axes.get_ylim()
-    assert draw_bounds(axes, [records(floor=2.3, ceiling=-1.0, low=-1.0, high=-1.0)], "soft_nll") == [
-        "Soft NLL: floor 2.3000 (beyond the axis), ceiling -1.0000 (beyond the axis)."
-    ]
+    assert draw_bounds(
+        axes, [records(floor=2.3, ceiling=-1.0, low=-1.0, high=-1.0)], "soft_nll"
+    ) == ["Soft NLL: floor 2.3000 (beyond the axis), ceiling -1.0000 (beyond the axis)."]
     assert axes.get_ylim() == before
     assert len(axes.get_lines()) == 1
 
 
 def test_an_uncertain_ceiling_is_a_band():
     axes = panel()
-    (message,) = draw_bounds(axes, [records(low=0.25, high=0.36)], "soft_nll")
-    assert message == "Soft NLL: floor 0.6000, ceiling 0.2500 to 0.3600."
+    (message,) = draw_bounds(axes, [records(low=0.31, high=0.36, ceiling=0.33)], "soft_nll")
+    assert message == "Soft NLL: floor 0.6000, ceiling 0.3100 to 0.3600."
     (band,) = axes.patches
-    assert band.get_y() == pytest.approx(0.25)
-    assert band.get_height() == pytest.approx(0.11)
+    assert band.get_y() == pytest.approx(0.31)
+    assert band.get_height() == pytest.approx(0.05)
 
 
 def test_bounds_of_different_data_are_not_drawn_as_one():
     axes = panel()
     (message,) = draw_bounds(axes, [records(), records(floor=0.7)], "soft_nll")
     assert message == (
-        "Soft NLL: floor 0.6000 to 0.7000 (not drawn: it is not the same for all), "
-        "ceiling 0.3000."
+        "Soft NLL: floor 0.6000 to 0.7000 (not drawn: it is not the same for all), ceiling 0.3000."
     )
     assert texts(axes) == ["ceiling"]
 

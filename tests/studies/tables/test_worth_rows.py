@@ -20,6 +20,7 @@ from studies.report.section import Section, TableSpec
 from studies.tables.captions import table_caption
 from studies.tables.cell_worth import CellWorth, worth_of
 from studies.tables.ensemble_listing import ensemble_listing
+from studies.tables.grid import NOTHING
 from studies.tables.table_formats import table_grid, to_csv, to_html, to_markdown, to_tex
 from studies.tables.tables import Table, build_table
 
@@ -48,7 +49,7 @@ def predictions(delivery: str, seed: int) -> torch.Tensor:
     return 0.5 * PEOPLE + 0.5 * noise
 
 
-def tested(seed: int, shared: bool) -> np.ndarray:
+def items_of(seed: int, shared: bool) -> np.ndarray:
     chosen = np.random.default_rng([3, seed]).permutation(ITEMS)[: ITEMS // 2]
     return np.arange(ITEMS) if shared else np.sort(chosen)
 
@@ -58,7 +59,7 @@ def records(folder: Path, shared: bool, worth: dict[str, Any] | None = WORTH) ->
     result = []
     for delivery in DELIVERIES:
         for seed in range(SEEDS):
-            probs, test = predictions(delivery, seed), tested(seed, shared)
+            probs, test = predictions(delivery, seed), items_of(seed, shared)
             run = folder / f"{delivery}{seed}"
             run.mkdir(parents=True)
             table = prediction_table(probs, PEOPLE, torch.arange(ITEMS), {"test": test})
@@ -85,7 +86,8 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 def body(table: Table) -> dict[str, list[str]]:
     """The lines of the Markdown, by their first cell; of labels that come again, all of them."""
-    lines = [line.strip("| ").split(" | ") for line in to_markdown(table, SECTION).splitlines()]
+    texts = to_markdown(table, SECTION).splitlines()
+    lines = [[cell.strip() for cell in text.strip("|").split("|")] for text in texts]
     rows: dict[str, list[str]] = {}
     for label, *cells in lines:
         rows.setdefault(label, []).extend(cells)
@@ -165,8 +167,8 @@ def test_seeds_with_splits_of_their_own_are_compared_on_the_same_items(split):
 def test_runs_of_earlier_versions_show_dashes_and_say_what_adds_the_rest(tmp_path):
     table = build_table(SPEC, records(tmp_path, True, worth=None), ["seed"])
     rows = body(table)
-    assert rows["floor"] == ["–", "–", "", ""]
-    assert rows["ceiling"] == ["–", "–", "–", ""]
+    assert rows["floor"] == [NOTHING, NOTHING, "", ""]
+    assert rows["ceiling"] == [NOTHING] * 3 + [""]
     message = " ".join(table_caption(table, SECTION))
     assert "not in the results of 8 of 8 runs; study evaluate adds them" in message
     assert "skill" not in rows["soft"][0]
@@ -200,7 +202,10 @@ def test_the_entropy_of_each_ensemble_is_listed_once(split):
     for row, delivery in zip(listing.rows, DELIVERIES, strict=True):
         ensemble = split.cells[delivery, "kl"].ensemble.ensemble
         assert row["entropy"] == pytest.approx(row["expected_entropy"] + row["mutual_information"])
-        assert row["mutual_information_spearman"] == ensemble.correlations("spearman")["mutual_information"]
+        assert (
+            row["mutual_information_spearman"]
+            == ensemble.correlations("spearman")["mutual_information"]
+        )
         assert row["items"] + row["items_left_out"] <= ITEMS
         assert 2 <= row["members_mean"] <= SEEDS
     assert ensemble_listing([], SECTION) is None
