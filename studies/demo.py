@@ -15,7 +15,6 @@ from studies.report.report import build_report
 from studies.report.section import Section
 from studies.study_command import study_command
 from studies.tables.cell_worth import span
-from studies.tables.ensemble_score import members_in_words
 from studies.tables.tables import Cell, Table
 from studies.tables.worth_rows import bounds_of
 
@@ -43,9 +42,9 @@ def demo(runs: Path = Path("runs")) -> None:
     seeds = len(study.grids["main"]["seed_everything"])
     console.print(
         f"Real digits, SIMULATED annotators; mean±SD over {seeds} seeds, 540 test items each; "
-        "soft NLL and KL in nats; floor: the best constant; ceiling: knowing every item's "
-        "distribution; skill: where soft NLL lies between the two; an item's ensemble is of the "
-        "seeds that tested it.",
+        "soft NLL and KL in nats. Ensemble: the mean prediction of the seeds that tested an item, "
+        "two or more. Floor: the best constant; ceiling: a model that knew every item's "
+        "distribution; skill: where soft NLL lies between the two.",
         soft_wrap=True,
     )
     figures = sorted(str(path) for path in (out / "figures").glob("*.png"))
@@ -66,32 +65,24 @@ def main_table(table: Table, section: Section) -> Lines:
         lines.add_column(heading, justify="right")
     for row in table.rows:
         cells = [table.cells[row, column] for column in COLUMNS]
-        lines.add_row(section.label(row), *map(_mean, cells), _skill(table.cells[row, SKILL]))
-        made = [cell.ensemble for cell in cells if cell.ensemble]
-        if made:
-            ensembles = [score.ensemble for score in made]
-            numbers = [f"{cell.ensemble.value:.3f}" if cell.ensemble else "" for cell in cells]
-            label = f" ensemble of {members_in_words(ensembles)}"
-            lines.add_row(label, *numbers, _skill(table.cells[row, SKILL], ensemble=True))
+        means = [f"{s.mean:.3f}±{s.sd:.3f}" if (s := cell.summary) else "" for cell in cells]
+        scores = [f"{e.value:.3f}" if (e := cell.ensemble) else "" for cell in cells]
+        shown = table.cells[row, SKILL]
+        if shown.summary:
+            lines.add_row(section.label(row), *means, _skill(shown, shown.summary.mean))
+        if shown.ensemble:
+            lines.add_row("  ensemble", *scores, _skill(shown, shown.ensemble.on_all_items))
     for bound in ("floor", "ceiling"):
         ends = [bounds_of(table, table.rows, column, bound) for column in COLUMNS]
-        lines.add_row(bound, *(span(pair, 3) if pair else "" for pair in ends), "")
+        shown = [span(pair, 3).replace(" to ", "-") if pair else "" for pair in ends]
+        lines.add_row(bound, *shown, "")
     return lines
 
 
-def _mean(cell: Cell) -> str:
-    return f"{cell.summary.mean:.3f}±{cell.summary.sd:.3f}" if cell.summary else ""
-
-
-def _skill(cell: Cell, ensemble: bool = False) -> str:
-    """Of a delivery's mean, or of its ensemble, in percent; empty where it is not known."""
-    of = cell.ensemble.on_all_items if ensemble and cell.ensemble else _value(cell)
-    skill = cell.worth.skill(of) if cell.worth else math.nan
-    return "" if math.isnan(skill) else f"{100 * skill:.1f} %"
-
-
-def _value(cell: Cell) -> float:
-    return cell.summary.mean if cell.summary else math.nan
+def _skill(cell: Cell, score: float) -> str:
+    """Of a delivery's mean or of its ensemble; empty where it is not known."""
+    skill = cell.worth.skill(score) if cell.worth else math.nan
+    return "" if math.isnan(skill) else f"{100 * skill:.1f}%"
 
 
 if __name__ == "__main__":

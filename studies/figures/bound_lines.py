@@ -53,10 +53,11 @@ def _draw_line(axes: Axes, view: Ends, ends: Ends, bound: str, vertical: bool) -
     margin = 0.04 * (end - start)
     limits = min(start, low - margin), max(end, high + margin)
     line, band = (axes.axvline, axes.axvspan) if vertical else (axes.axhline, axes.axhspan)
+    middle = (low + high) / 2
     if low < high:
         band(low, high, color=GREY, alpha=0.15, linewidth=0, zorder=0)
-    middle = (low + high) / 2
-    line(middle, color=GREY, linewidth=0.8, linestyle=STYLES[bound], zorder=0.5)
+    else:
+        line(middle, color=GREY, linewidth=0.8, linestyle=STYLES[bound], zorder=0.5)
     text = {"fontsize": 8, "color": GREY, "va": "bottom"}
     if vertical:
         axes.set_xlim(limits)

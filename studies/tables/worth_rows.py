@@ -20,7 +20,7 @@ def ensemble_row(table: Table, row: Any) -> list[GridCell]:
     made = [cell.ensemble.ensemble for cell in cells.values() if cell.ensemble]
     if not made:
         return []
-    label = GridCell(f"ensemble of {members_in_words(made)}")
+    label = GridCell(f"ensemble of {members_in_words(made)}", minor=True)
     return [label, *(_ensemble(cell, table.measure(c).digits) for c, cell in cells.items())]
 
 
@@ -108,7 +108,8 @@ def _ensemble_sentences(table: Table) -> list[str]:
         number = f"{items[0]:,}" + (f" to {items[-1]:,}" if items[0] < items[-1] else "")
         messages.append(
             "Seeds have test splits of their own: an item's mean is over the seeds that tested it, "
-            f"on the {number} items that two or more did; alone: single seeds on the same items."
+            f"on the {number} items that two or more did; alone: single seeds on the same items. "
+            "The skill of an ensemble is that of its seeds with what it gains over them there."
         )
     messages += [
         f"No ensemble in {number} cell{'s' * (number > 1)}: {reason}."

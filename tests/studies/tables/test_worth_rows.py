@@ -145,6 +145,8 @@ def test_all_formats_have_the_rows_and_stay_rectangular(whole):
     page = to_html(whole, SECTION)
     assert '<th scope="row" class="row">ceiling</th>' in page
     assert '<span class="skill">skill ' in page
+    assert f'<th scope="row" class="row minor">ensemble of {SEEDS}</th>' in page
+    assert rf"\quad ensemble of {SEEDS} & " in tex
     assert {row.count("<t") for row in re.findall(r"<tr>(.*?)</tr>", page)} == {1 + len(COLUMNS)}
 
 
