@@ -33,6 +33,7 @@ from studies.tables.ensemble_listing import ensemble_listing
 from studies.tables.listing import Listing
 from studies.tables.mode_shift_part import mode_shift_listing
 from studies.tables.selection_listing import selection_listings
+from studies.tables.table_worth import with_worth
 from studies.tables.tables import Table, build_table
 
 
@@ -92,11 +93,11 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
     collection = Collection.of(study, runs)
     check_data((record.config, record.folder) for record in collection.finished.values())
     section = read_section(study, collection)
-    ensembles = Ensembles()
     tables = [
-        build_table(spec, collection.records(spec.grid), study.paired, ensembles)
-        for spec in section.tables
+        build_table(spec, collection.records(spec.grid), study.paired) for spec in section.tables
     ]
+    ensembles = Ensembles()
+    tables = [with_worth(table, ensembles) for table in tables]
     data = DataOfRuns()
     datasets = [
         dataset_listing(spec, collection.records(spec.grid), section, data)

@@ -4,9 +4,9 @@ people's.
 
 from typing import Any
 
+from studies.analysis.ensemble_score import members_in_words
 from studies.report.section import Section
 from studies.tables.captions import notices
-from studies.tables.ensemble_score import members_in_words
 from studies.tables.listing import Listing
 from studies.tables.measures import factor_name
 from studies.tables.tables import Table

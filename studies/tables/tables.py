@@ -3,7 +3,7 @@ the published value. No formatting.
 """
 
 import math
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, cast
@@ -12,12 +12,10 @@ import numpy as np
 
 from studies.analysis import statistics
 from studies.analysis.collect import Record
-from studies.analysis.ensemble import is_score
-from studies.analysis.ensembles import Ensembles, NoEnsemble
+from studies.analysis.ensemble_score import EnsembleScore
 from studies.analysis.statistics import LARGEST, Alternative, Summary, Test
 from studies.report.section import ABSENT, TableSpec
-from studies.tables.cell_worth import CellWorth, worth_of
-from studies.tables.ensemble_score import EnsembleScore
+from studies.tables.cell_worth import CellWorth
 from studies.tables.measures import Measure, measure
 
 
@@ -51,32 +49,26 @@ class Table:
     cells: dict[tuple[Any, Any], Cell]
     records: list[Record] = field(repr=False)
     # cells whose seeds are no ensemble, by the reason
-    no_ensemble: Counter[str] = field(default_factory=Counter)
+    no_ensemble: Mapping[str, int] = field(default_factory=dict)
 
     def measure(self, column: Any) -> Measure:
         """How the metric of a column is called and read."""
         return measure(self.spec.cell(column)[0])
 
 
-def build_table(
-    spec: TableSpec,
-    records: list[Record],
-    paired: list[str],
-    ensembles: Ensembles | None = None,
-) -> Table:
-    """Fill in a table from the finished runs of its grid, and with their ensembles where these are
-    given.
+def build_table(spec: TableSpec, records: list[Record], paired: list[str]) -> Table:
+    """Fill in a table from the finished runs of its grid.
 
     Runs that agree in the `paired` factors are a pair.
     """
     records = spec.select(records)
     rows, columns = [row for block in spec.blocks for row in block], spec.column_keys
-    runs = {(row, column): _runs(spec, records, row, column) for row in rows for column in columns}
-    values = {key: units(runs[key], spec.cell(key[1])[0], paired) for key in runs}
+    values = {
+        (row, column): _values(spec, records, paired, row, column)
+        for row in rows
+        for column in columns
+    }
     cells = {key: _cell(spec, values, *key) for key in values}
-    for key, cell in cells.items():
-        cells[key] = replace(cell, worth=worth_of(runs[key], spec.cell(key[1])[0]))
-    no_ensemble = _add_ensembles(spec, cells, runs, ensembles) if ensembles else Counter()
     if spec.family == "holm":
         adjusted = statistics.holm(
             [cell.test.p if cell.test else math.nan for cell in cells.values()]
@@ -88,7 +80,7 @@ def build_table(
     for column, block in product(columns, spec.blocks):
         for row in _best(block, column, cells, spec):
             cells[row, column] = replace(cells[row, column], best=True)
-    return Table(spec, rows, columns, cells, records, no_ensemble)
+    return Table(spec, rows, columns, cells, records)
 
 
 def units(records: list[Record], metric: str, paired: list[str]) -> dict[tuple, float]:
@@ -118,30 +110,16 @@ def finite_units(
     return values[np.isfinite(values)]
 
 
-def _runs(spec: TableSpec, records: list[Record], row: Any, column: Any) -> list[Record]:
-    wanted = {**spec.in_row(row), **spec.cell(column)[1]}
-    return [r for r in records if all(r.factors[name] == level for name, level in wanted.items())]
-
-
-def _add_ensembles(
-    spec: TableSpec,
-    cells: dict[tuple[Any, Any], Cell],
-    runs: dict[tuple[Any, Any], list[Record]],
-    ensembles: Ensembles,
-) -> Counter[str]:
-    """The seeds of each cell with a score as one model; returns why cells have none."""
-    absent: dict[tuple[str, ...], str] = {}
-    for (row, column), cell in cells.items():
-        metric = spec.cell(column)[0]
-        if cell.summary is None or not is_score(metric):
-            continue
-        found = ensembles.of(runs[row, column])
-        if isinstance(found, NoEnsemble):
-            absent[tuple(record.run for record in runs[row, column])] = found.reason
-        else:
-            score = EnsembleScore.of(found, metric, cell.summary.mean)
-            cells[row, column] = replace(cell, ensemble=score)
-    return Counter(absent.values())
+def _values(
+    spec: TableSpec, records: list[Record], paired: list[str], row: Any, column: Any
+) -> dict[tuple, float]:
+    metric, restriction = spec.cell(column)
+    wanted = {**spec.in_row(row), **restriction}
+    return units(
+        [r for r in records if all(r.factors[factor] == level for factor, level in wanted.items())],
+        metric,
+        paired,
+    )
 
 
 def _cell(

@@ -8,8 +8,8 @@ from typing import Any
 
 from metrics import registered
 from studies.analysis.ensemble import is_score, score_name
+from studies.analysis.ensemble_score import members_in_words
 from studies.tables.cell_worth import ABOUT_BOUNDS, CellWorth, Ends, shared_ends, span, worth_entry
-from studies.tables.ensemble_score import members_in_words
 from studies.tables.grid import NOTHING, GridCell
 from studies.tables.tables import Cell, Table
 

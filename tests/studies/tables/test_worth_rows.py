@@ -5,83 +5,48 @@ import io
 import math
 import re
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
 
-from callbacks.prediction_table import prediction_table
 from metrics import every_score
 from studies.analysis.collect import Record
 from studies.analysis.ensembles import Ensembles
-from studies.report.section import Section, TableSpec
+from studies.report.section import TableSpec
 from studies.tables.captions import table_caption
 from studies.tables.cell_worth import CellWorth, worth_of
 from studies.tables.ensemble_listing import ensemble_listing
 from studies.tables.grid import NOTHING
 from studies.tables.table_formats import table_grid, to_csv, to_html, to_markdown, to_tex
+from studies.tables.table_worth import with_worth
 from studies.tables.tables import Table, build_table
-
-ITEMS, SEEDS, DELIVERIES = 90, 4, ["SoftLabels", "MajorityVote"]
-SECTION = Section([], [], labels={"SoftLabels": "soft", "MajorityVote": "majority"})
-COLUMNS = ["kl", "accuracy", "ece", "hessian_max"]
-WORTH = {
-    "kl": {"floor": 0.9, "ceiling": 0.1, "low": 0.1, "high": 0.11},
-    "accuracy": {"floor": 0.4, "ceiling": 0.9, "low": 0.8, "high": 0.95},
-    "ece": {"floor": None, "ceiling": 0.02, "low": 0.02, "high": 0.02},
-}
-SPEC = TableSpec(
-    "main",
-    "Two deliveries",
-    rows="delivery",
-    columns=COLUMNS,
-    levels={"delivery": DELIVERIES, "seed": list(range(SEEDS))},
-    planned_units=SEEDS,
+from tests.studies.predicted_runs import (
+    COLUMNS,
+    DELIVERIES,
+    ITEMS,
+    PEOPLE,
+    SECTION,
+    SEEDS,
+    SPEC,
+    predictions,
+    records,
 )
-PEOPLE = torch.from_numpy(np.random.default_rng(0).dirichlet(np.full(3, 0.4), ITEMS)).float()
 
 
-def predictions(delivery: str, seed: int) -> torch.Tensor:
-    rng = np.random.default_rng([DELIVERIES.index(delivery), seed])
-    noise = torch.from_numpy(rng.dirichlet(np.full(3, 0.5), ITEMS)).float()
-    return 0.5 * PEOPLE + 0.5 * noise
-
-
-def items_of(seed: int, shared: bool) -> np.ndarray:
-    chosen = np.random.default_rng([3, seed]).permutation(ITEMS)[: ITEMS // 2]
-    return np.arange(ITEMS) if shared else np.sort(chosen)
-
-
-def records(folder: Path, shared: bool, worth: dict[str, Any] | None = WORTH) -> list[Record]:
-    """Finished runs whose numbers are those of their predictions."""
-    result = []
-    for delivery in DELIVERIES:
-        for seed in range(SEEDS):
-            probs, test = predictions(delivery, seed), items_of(seed, shared)
-            run = folder / f"{delivery}{seed}"
-            run.mkdir(parents=True)
-            table = prediction_table(probs, PEOPLE, torch.arange(ITEMS), {"test": test})
-            pq.write_table(table, run / "predictions.parquet")
-            metrics = {**every_score(probs[test], PEOPLE[test]), "hessian_max": 7.0}
-            factors = {"delivery": delivery, "seed": seed}
-            results = {} if worth is None else {"worth": worth}
-            config = {"data": {"class_path": "datamodules.Digits", "init_args": {}}}
-            result.append(Record(run.name, run, factors, metrics, results, config))
-    return result
+def made(runs: list[Record], spec: TableSpec = SPEC) -> Table:
+    return with_worth(build_table(spec, runs, ["seed"]), Ensembles())
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Table:
     folder = tmp_path_factory.mktemp("whole")
-    return build_table(SPEC, records(folder, shared=True), ["seed"], Ensembles())
+    return made(records(folder, shared=True))
 
 
 @pytest.fixture(scope="module")
 def split(tmp_path_factory: pytest.TempPathFactory) -> Table:
     folder = tmp_path_factory.mktemp("split")
-    return build_table(SPEC, records(folder, shared=False), ["seed"], Ensembles())
+    return made(records(folder, shared=False))
 
 
 def body(table: Table) -> dict[str, list[str]]:
@@ -167,19 +132,18 @@ def test_seeds_with_splits_of_their_own_are_compared_on_the_same_items(split):
 
 
 def test_runs_of_earlier_versions_show_dashes_and_say_what_adds_the_rest(tmp_path):
-    table = build_table(SPEC, records(tmp_path, True, worth=None), ["seed"])
+    table = made(records(tmp_path, True, worth=None))
     rows = body(table)
     assert rows["floor"] == [NOTHING, NOTHING, "", ""]
     assert rows["ceiling"] == [NOTHING] * 3 + [""]
     message = " ".join(table_caption(table, SECTION))
     assert "not in the results of 8 of 8 runs; study evaluate adds them" in message
     assert "skill" not in rows["soft"][0]
-    assert "ensemble" not in message
 
 
 def test_a_table_without_scores_has_neither(tmp_path):
     spec = TableSpec("h", "H", rows="delivery", columns=["hessian_max"], levels=SPEC.levels)
-    table = build_table(spec, records(tmp_path, True), ["seed"], Ensembles())
+    table = made(records(tmp_path, True), spec)
     assert [row[0].text for row in table_grid(table, SECTION).rows] == ["soft", "majority"]
     message = " ".join(table_caption(table, SECTION))
     assert "loor" not in message
@@ -190,7 +154,7 @@ def test_why_there_is_no_ensemble_is_said_once_for_all_cells(tmp_path):
     runs = records(tmp_path, True)
     for record in runs[1:SEEDS]:
         (record.folder / "predictions.parquet").unlink()
-    table = build_table(SPEC, runs, ["seed"], Ensembles())
+    table = made(runs)
     rows = [row[0].text for row in table_grid(table, SECTION).rows]
     assert rows == ["soft", "majority", f"ensemble of {SEEDS}", "floor", "ceiling"]
     (sentence,) = [s for s in table_caption(table, SECTION) if s.startswith("No ensemble")]
