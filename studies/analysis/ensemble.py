@@ -102,7 +102,7 @@ class Ensemble:
     def _mean(self, values: Tensor) -> Tensor:
         """Over the members of each item."""
         first = np.cumsum(self.tested) - self.tested
-        sums = np.add.reduceat(values.numpy(), first, axis=0)
+        sums = np.add.reduceat(values.numpy(), first, axis=0, dtype=np.float64)
         return torch.from_numpy(sums / self.tested[:, None])
 
 
@@ -125,15 +125,15 @@ def ensemble_of(members: Sequence[Member]) -> Ensemble:
     order = np.argsort(every, kind="stable")
     items, first, tested = np.unique(every[order], return_index=True, return_counts=True)
     said, people = (
-        np.concatenate(tables).astype(np.float64)[order]
+        np.concatenate(tables)[order]
         for tables in zip(*((m.probs, m.annotators) for m in members), strict=True)
     )
     annotators = people[first]
     other = np.flatnonzero((people != np.repeat(annotators, tested, axis=0)).any(1))
     if len(other):
-        owner = np.repeat(np.arange(len(members)), [len(m.items) for m in members])[order]
+        names = np.repeat([m.name for m in members], [len(m.items) for m in members])[order]
         raise InputError(
-            f"{members[owner[other[0]]].name} has other votes of item {every[order][other[0]]} "
+            f"{names[other[0]]} has other votes of item {every[order][other[0]]} "
             "than another seed; an ensemble is of models of the same items."
         )
     kept = tested > 1
@@ -148,7 +148,7 @@ def ensemble_of(members: Sequence[Member]) -> Ensemble:
         int((~kept).sum()),
         items[kept],
         tested[kept],
-        torch.from_numpy(annotators[kept]),
+        torch.from_numpy(annotators[kept].astype(np.float64)),
         rows,
     )
 

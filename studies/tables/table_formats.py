@@ -121,8 +121,8 @@ def _below(factors: list[str], rows: list[list[GridCell]]) -> list[list[GridCell
 def _value(table: Table, row: Any, column: Any, most: int) -> GridCell:
     cell = table.cells[row, column]
     value, details, published = lines_of(cell, table.measure(column).digits, most)
-    known = cell.worth and cell.summary
-    skill = cell.worth.skill_in_words(cell.summary.mean) if known else ""
+    summary, worth = cell.summary, cell.worth
+    skill = worth.skill_in_words(summary.mean) if worth and summary else ""
     return GridCell(value, cell.best, {"skill": skill, "p": details, "published": published})
 
 
