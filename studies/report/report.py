@@ -17,7 +17,6 @@ from studies.analysis.collect import Collection
 from studies.analysis.comparison.comparison import Comparison
 from studies.analysis.comparison.kept_comparisons import compared
 from studies.analysis.data_of_runs import DataOfRuns
-from studies.analysis.ensembles import Ensembles
 from studies.figures.figure_spec import Around
 from studies.figures.rendered_figure import RenderedFigure, rendered_figure
 from studies.plan.known_data import check_data
@@ -96,8 +95,6 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
     tables = [
         build_table(spec, collection.records(spec.grid), study.paired) for spec in section.tables
     ]
-    ensembles = Ensembles()
-    tables = [with_worth(table, ensembles) for table in tables]
     data = DataOfRuns()
     datasets = [
         dataset_listing(spec, collection.records(spec.grid), section, data)
@@ -111,6 +108,7 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
         mode_shift_listing(spec, collection.records(spec.grid), section, study.paired, data)
         for spec in section.mode_shifts
     ]
+    tables = with_worth(tables)
     if listing := ensemble_listing(tables, section):
         changes.append(listing)
     around, for_claims = Around(section, study.paired, data), {}

@@ -21,16 +21,20 @@ from studies.tables.grid import (
 )
 from studies.tables.measures import factor_name
 from studies.tables.tables import Cell, Table
-from studies.tables.worth_rows import bound_rows, ensemble_row
+from studies.tables.worth_rows import (
+    WORTH_COLUMNS,
+    bound_rows,
+    ensemble_row,
+    with_skill,
+    worth_numbers,
+)
 
 CSV_COLUMNS: tuple[str, ...] = (
     *("table", "group", "row", "column", "metric", "mean", "sd", "n", "best"),
     *("reference", "test", "alternative", "p", "p_holm", "minimum_p", "pairs", "agree", "agree_of"),
     *("effect_size", "difference_low", "difference_high"),
-    *("floor", "ceiling", "ceiling_low", "ceiling_high", "skill"),
-    *("ensemble", "ensemble_alone", "ensemble_skill", "ensemble_items"),
-    *("ensemble_members_least", "ensemble_members_most"),
     *("published_mean", "published_sd", "published_p", "published_where", "simulated", "scale"),
+    *WORTH_COLUMNS,
 )
 
 
@@ -105,7 +109,10 @@ def table_grid(table: Table, section: Section) -> Grid:
         for row in block:
             labels = [section.label(level) for level in table.spec.in_row(row).values()]
             shown = labels if row == block[0] or len(labels) == 1 else ["", labels[1]]
-            values = [_value(table, row, column, most) for column in table.columns]
+            values = [
+                with_skill(_value(table, row, column, most), table.cells[row, column])
+                for column in table.columns
+            ]
             rows.append([*map(GridCell, shown), *values])
             rows += _below(factors, [ensemble_row(table, row)])
         rows += _below(factors, bound_rows(table, block))
@@ -121,9 +128,7 @@ def _below(factors: list[str], rows: list[list[GridCell]]) -> list[list[GridCell
 def _value(table: Table, row: Any, column: Any, most: int) -> GridCell:
     cell = table.cells[row, column]
     value, details, published = lines_of(cell, table.measure(column).digits, most)
-    summary, worth = cell.summary, cell.worth
-    skill = worth.skill_in_words(summary.mean) if worth and summary else ""
-    return GridCell(value, cell.best, {"skill": skill, "p": details, "published": published})
+    return GridCell(value, cell.best, {"p": details, "published": published})
 
 
 def to_markdown(table: Table, section: Section) -> str:
@@ -167,7 +172,7 @@ def _records(table: Table, section: Section) -> Iterator[dict[str, Any]]:
     for (row, column), cell in table.cells.items():
         place = dict(zip(("row", "group"), reversed(spec.in_row(row).values()), strict=False))
         of_cell = {"column": column, "metric": spec.cell(column)[0], "best": cell.best}
-        yield {**of_table, **place, **of_cell, **_numbers(cell, table)}
+        yield {**of_table, **place, **of_cell, **_numbers(cell, table), **worth_numbers(cell)}
 
 
 def _numbers(cell: Cell, table: Table) -> dict[str, Any]:
@@ -185,24 +190,6 @@ def _numbers(cell: Cell, table: Table) -> dict[str, Any]:
         }
     if cell.agreement:
         numbers |= {"agree": cell.agreement[0], "agree_of": cell.agreement[1]}
-    if cell.worth:
-        numbers |= {
-            "floor": cell.worth.floor,
-            "ceiling": cell.worth.ceiling,
-            "ceiling_low": cell.worth.low,
-            "ceiling_high": cell.worth.high,
-            "skill": cell.worth.skill(numbers["mean"]),
-        }
-    if cell.ensemble:
-        numbers |= {
-            "ensemble": cell.ensemble.value,
-            "ensemble_alone": cell.ensemble.alone,
-            "ensemble_items": len(cell.ensemble.ensemble.items),
-            "ensemble_members_least": int(cell.ensemble.ensemble.tested.min()),
-            "ensemble_members_most": int(cell.ensemble.ensemble.tested.max()),
-        }
-    if cell.ensemble and cell.worth:
-        numbers["ensemble_skill"] = cell.worth.skill(cell.ensemble.on_all_items)
     if cell.published:
         entry = table.spec.published_entry
         numbers |= {f"published_{name}": value for name, value in cell.published.items()}

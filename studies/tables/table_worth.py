@@ -14,10 +14,15 @@ from studies.tables.cell_worth import worth_of
 from studies.tables.tables import Cell, Table
 
 
-def with_worth(table: Table, ensembles: Ensembles) -> Table:
-    """The table with all of it that its runs' results and predictions say, and why cells of scores
-    have no ensemble.
+def with_worth(tables: list[Table]) -> list[Table]:
+    """The tables with all of it that their runs' results and predictions say, and why cells of
+    scores have no ensemble.
     """
+    ensembles = Ensembles()
+    return [_with_worth(table, ensembles) for table in tables]
+
+
+def _with_worth(table: Table, ensembles: Ensembles) -> Table:
     cells: dict[tuple[Any, Any], Cell] = {}
     absent: dict[tuple[str, ...], str] = {}  # by the runs of a cell, which several columns share
     for (row, column), cell in table.cells.items():

@@ -4,6 +4,7 @@ below each block of rows.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from metrics import registered
@@ -12,6 +13,19 @@ from studies.analysis.ensemble_score import members_in_words
 from studies.tables.cell_worth import ABOUT_BOUNDS, CellWorth, Ends, shared_ends, span, worth_entry
 from studies.tables.grid import NOTHING, GridCell
 from studies.tables.tables import Cell, Table
+
+WORTH_COLUMNS = (  # of a table's CSV
+    *("floor", "ceiling", "ceiling_low", "ceiling_high", "skill"),
+    *("ensemble", "ensemble_alone", "ensemble_skill", "ensemble_items"),
+    *("ensemble_members_least", "ensemble_members_most"),
+)
+
+
+def with_skill(shown: GridCell, cell: Cell) -> GridCell:
+    """A cell with its skill as the first of the notes below its mean."""
+    summary, worth = cell.summary, cell.worth
+    skill = worth.skill_in_words(summary.mean) if worth and summary else ""
+    return replace(shown, notes={"skill": skill, **shown.notes})
 
 
 def ensemble_row(table: Table, row: Any) -> list[GridCell]:
@@ -75,6 +89,23 @@ def _has_floor(table: Table, rows: Sequence[Any], column: Any) -> bool:
     if worths := _worths(table, rows, column):
         return any(not math.isnan(worth.floor) for worth in worths)
     return registered()[score_name(table.spec.cell(column)[0])].floor is not None
+
+
+def worth_numbers(cell: Cell) -> dict[str, float]:
+    """All of it with every digit, by column of the CSV."""
+    numbers: dict[str, float] = {}
+    if worth := cell.worth:
+        mean = cell.summary.mean if cell.summary else math.nan
+        numbers = {"floor": worth.floor, "ceiling": worth.ceiling, "skill": worth.skill(mean)}
+        numbers |= {"ceiling_low": worth.low, "ceiling_high": worth.high}
+    if score := cell.ensemble:
+        numbers |= {"ensemble": score.value, "ensemble_alone": score.alone}
+        numbers["ensemble_items"] = len(score.ensemble.items)
+        numbers["ensemble_members_least"] = int(score.ensemble.tested.min())
+        numbers["ensemble_members_most"] = int(score.ensemble.tested.max())
+        if worth:
+            numbers["ensemble_skill"] = worth.skill(score.on_all_items)
+    return numbers
 
 
 def worth_sentences(table: Table) -> list[str]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from core.terminal import plain_console
-from studies.analysis.ensembles import Ensembles
 from studies.demo import COLUMNS, main_table
 from studies.tables.table_worth import with_worth
 from studies.tables.tables import build_table
@@ -18,7 +17,7 @@ BOUNDS = {"floor": 0.9, "ceiling": 0.1, "low": 0.1, "high": 0.1}
 def test_every_delivery_has_its_ensemble_and_a_skill_where_it_is_known(known, tmp_path):
     spec = replace(SPEC, columns=list(COLUMNS))
     runs = records(tmp_path, shared=False, worth={"soft_nll": BOUNDS} if known else None)
-    table = with_worth(build_table(spec, runs, ["seed"]), Ensembles())
+    (table,) = with_worth([build_table(spec, runs, ["seed"])])
     console = plain_console()
     with console.capture() as printed:
         console.print(main_table(table, SECTION))

@@ -11,7 +11,6 @@ import torch
 
 from metrics import every_score
 from studies.analysis.collect import Record
-from studies.analysis.ensembles import Ensembles
 from studies.report.section import TableSpec
 from studies.tables.captions import table_caption
 from studies.tables.cell_worth import CellWorth, worth_of
@@ -34,7 +33,8 @@ from tests.studies.predicted_runs import (
 
 
 def made(runs: list[Record], spec: TableSpec = SPEC) -> Table:
-    return with_worth(build_table(spec, runs, ["seed"]), Ensembles())
+    (table,) = with_worth([build_table(spec, runs, ["seed"])])
+    return table
 
 
 @pytest.fixture(scope="module")
