@@ -35,7 +35,8 @@ table { border-collapse: collapse; border-top: 2px solid #222; border-bottom: 2p
 th, td { padding: .35rem .5rem; text-align: right; vertical-align: top; white-space: nowrap; }
 thead th { border-bottom: 1px solid #222; white-space: normal; vertical-align: bottom; }
 th.row { text-align: left; font-weight: 600; }
-th:first-child { padding-left: 0; }
+th:first-child { padding-left: 0; } th.minor { font-weight: normal; }
+th.minor:first-child { padding-left: 1rem; }
 tbody tr + tr > * { border-top: 1px solid #e4e4e4; }
 .listing th, .listing td, .listing th:first-child { text-align: left; font-weight: normal;
   padding-left: 0; }

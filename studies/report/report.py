@@ -30,9 +30,11 @@ from studies.report.section_reader import read_section
 from studies.tables.captions import notices
 from studies.tables.changes import changes_listing
 from studies.tables.dataset_statistics import dataset_listing
+from studies.tables.ensemble_listing import ensemble_listing
 from studies.tables.listing import Listing
 from studies.tables.mode_shift_part import mode_shift_listing
 from studies.tables.selection_listing import selection_listings
+from studies.tables.table_worth import with_worth
 from studies.tables.tables import Table, build_table
 
 
@@ -47,7 +49,7 @@ class Report:
     figures: list[RenderedFigure]
     claims: list[Judged]
     datasets: list[Listing] = field(default_factory=list)
-    changes: list[Listing] = field(default_factory=list)  # and mode shifts
+    changes: list[Listing] = field(default_factory=list)  # and mode shifts, and ensembles
     selections: list[Listing] = field(default_factory=list)  # the options that selections chose
     runs: Path = Path("runs")
 
@@ -110,6 +112,9 @@ def build_report(study: Study, runs: Path, out: Path | None = None) -> Report:
         mode_shift_listing(spec, collection.records(spec.grid), section, study.paired, data)
         for spec in section.mode_shifts
     ]
+    tables = with_worth(tables)
+    if listing := ensemble_listing(tables, section):
+        changes.append(listing)
     around, for_claims = Around(section, study.paired, data), {}
     figures = []
     for spec in section.figures:

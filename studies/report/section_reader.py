@@ -82,4 +82,5 @@ def _check_names(study: Study, section: Section, checks: Checks) -> None:
     files = [part.name for part in parts] + ["claims"] * bool(section.claims)
     files += [f"{spec.name}-{table}" for spec in section.figures for table in spec.tables]
     files += [f"{name}-options" for name in study.selections]
+    files += ["ensembles"] * bool(section.tables)
     checks.unique(files, "report")

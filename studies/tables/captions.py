@@ -11,6 +11,7 @@ from studies.analysis.statistics import Test
 from studies.report.section import ABSENT, Section
 from studies.tables.measures import factor_name
 from studies.tables.tables import Table
+from studies.tables.worth_rows import worth_sentences
 
 ALTERNATIVES = {
     "two-sided": "two-sided",
@@ -96,6 +97,7 @@ def table_caption(table: Table, section: Section) -> list[str]:
         messages.append(
             f"Left out because they are NaN or infinite: {dropped} value{'s' * (dropped > 1)}."
         )
+    messages += worth_sentences(table)
     if table.spec.reference is not ABSENT:
         messages += _test_sentences(table, section)
     entry = table.spec.published_entry

@@ -12,6 +12,7 @@ from studies.analysis.relative_change import UNDEFINED, Change, Pairs, relative_
 from studies.analysis.statistics import summary
 from studies.report.section import ChangesSpec, Section
 from studies.tables.captions import notices, published_sentence
+from studies.tables.cell_worth import ABOUT_BOUNDS, CellWorth, span, worth_of
 from studies.tables.listing import Listing
 from studies.tables.measures import factor_name, measure
 from studies.tables.table_formats import NOTHING, with_sd
@@ -35,7 +36,8 @@ def changes_listing(
         }
         for group, (level, reference) in pairs.items():
             change = relative_change([(level, reference)]) if len(level) else UNDEFINED
-            rows.append(_row(spec, section, metric, group, (level, reference), change))
+            worth = worth_of([r for r in records if r.factors[spec.groups] == group], metric)
+            rows.append(_row(spec, section, metric, group, (level, reference), change, worth))
         if len(pairs) > 1:
             whole = all(len(level) for level, _ in pairs.values())
             nothing = np.array([]), np.array([])
@@ -60,6 +62,8 @@ def changes_listing(
         "reference_shown": reference,
         "level_shown": level,
     }
+    if any(row["bounds_shown"] for row in rows):
+        shown["bounds_shown"] = "floor, ceiling"
     shown |= {
         "change_shown": f"change with {level}",
         "published_shown": f"published: {reference}, {level}, change",
@@ -76,6 +80,8 @@ def changes_listing(
         f"Average: the mean of the changes. There is none where the mean of {reference} is not "
         "above 0, and no interval where that of a resample is not."
     ]
+    if "bounds_shown" in shown:
+        messages.append(ABOUT_BOUNDS)
     if "published_shown" in shown:
         messages.append(published_sentence(spec.published_entry))
     hidden = tuple(name for name in rows[0] if name.endswith("_shown"))
@@ -106,7 +112,13 @@ def seed_pairs(
 
 
 def _row(
-    spec: ChangesSpec, section: Section, metric: str, group: Any, pairs: Pairs, change: Change
+    spec: ChangesSpec,
+    section: Section,
+    metric: str,
+    group: Any,
+    pairs: Pairs,
+    change: Change,
+    worth: CellWorth | None = None,
 ) -> dict[str, Any]:
     result, digits = measure(metric), measure(metric).digits
     row: dict[str, Any] = {
@@ -138,12 +150,31 @@ def _row(
     }
     before, after, percent = (published[name] for name in ("reference", "level", "change_percent"))
     means = f"{before:g}, {after:g}" if before is not None and after is not None else ""
-    return {
-        **row,
-        "published_shown": "\n".join(
-            filter(None, (means, f"{percent:+g} %" if percent is not None else ""))
-        ),
+    row["published_shown"] = "\n".join(
+        filter(None, (means, f"{percent:+g} %" if percent is not None else ""))
+    )
+    return row | _worth(row, worth, digits)
+
+
+def _worth(row: dict[str, Any], worth: CellWorth | None, digits: int) -> dict[str, Any]:
+    """Floor and ceiling, and the skill of both means: a line of its own below each."""
+    if worth is None:
+        unknown = ("floor", "ceiling", "level_skill", "reference_skill")
+        return {**dict.fromkeys(unknown, math.nan), "bounds_shown": ""}
+    ends = (worth.floor_ends, worth.ceiling_ends)
+    result = {
+        "floor": worth.floor,
+        "ceiling": worth.ceiling,
+        "bounds_shown": ", ".join(span(pair, digits) for pair in ends),
     }
+    for name in ("level", "reference"):
+        mean = row[f"{name}_mean"]
+        lines = (row[f"{name}_shown"], worth.skill_in_words(mean))
+        result |= {
+            f"{name}_skill": worth.skill(mean),
+            f"{name}_shown": "\n".join(filter(None, lines)),
+        }
+    return result
 
 
 def _published_rows(spec: ChangesSpec) -> dict[str, Any]:

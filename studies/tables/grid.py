@@ -53,6 +53,7 @@ class GridCell:
     text: str
     bold: bool = False
     notes: Mapping[str, str] = field(default_factory=dict)  # "" where a cell has none of a kind
+    minor: bool = False  # a label of a row that belongs to those above it
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,10 @@ def grid_tex(grid: Grid) -> str:
 
 def _tex_lines(row: Sequence[GridCell]) -> list[list[str]]:
     """A row and, for each kind of note that any of its cells has, a row of those."""
-    texts = [tex_escape(cell.text).replace("\n", r" \newline ") for cell in row]
+    texts = [
+        (r"\quad " if cell.minor else "") + tex_escape(cell.text).replace("\n", r" \newline ")
+        for cell in row
+    ]
     lines = [
         [rf"\textbf{{{text}}}" if c.bold else text for c, text in zip(row, texts, strict=True)]
     ]
@@ -148,7 +152,7 @@ def grid_html(grid: Grid) -> str:
     lines = [f'<div class="wide"><table{kind}><thead><tr>{head}</tr></thead><tbody>']
     for row in grid.rows:
         cells = "".join(
-            f'<th scope="row"{column.css_class}>{_html(cell)}</th>'
+            f'<th scope="row" class="row{" minor" * cell.minor}">{_html(cell)}</th>'
             if column.kind == "label"
             else f"<td{column.css_class}>{_html(cell)}</td>"
             for column, cell in zip(grid.columns, row, strict=True)

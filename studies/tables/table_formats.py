@@ -22,6 +22,13 @@ from studies.tables.grid import (
 )
 from studies.tables.measures import factor_name
 from studies.tables.tables import Cell, Table
+from studies.tables.worth_rows import (
+    WORTH_COLUMNS,
+    bound_rows,
+    ensemble_row,
+    with_skill,
+    worth_numbers,
+)
 
 CSV_COLUMNS: tuple[str, ...] = (
     *("table", "group", "row", "column", "metric", "mean", "sd", "n", "best"),
@@ -29,6 +36,7 @@ CSV_COLUMNS: tuple[str, ...] = (
     *("effect_size", "difference", "difference_low", "difference_high", "random", "p_seeds"),
     *("items", "votes_per_item", "seeds_needed", "items_needed", "votes_needed"),
     *("published_mean", "published_sd", "published_p", "published_where", "simulated", "scale"),
+    *WORTH_COLUMNS,
 )
 
 
@@ -100,20 +108,33 @@ def _published(cell: Cell, digits: int) -> str:
 
 
 def table_grid(table: Table, section: Section) -> Grid:
-    """What people see of a table; the label of a group stands in its first row alone."""
+    """What people see of a table; the label of a group stands in its first row alone.
+
+    Below a row stands the ensemble of its seeds, and below a block of rows their floor and ceiling.
+    """
     factors = [factor for factor in (table.spec.groups, table.spec.rows) if factor]
     columns = [Column(factor_name(factor), "label", right=False) for factor in factors]
     columns += [Column(heading(table, c, section), "value", right=True) for c in table.columns]
-    first = {block[0] for block in table.spec.blocks}
     most = max((cell.summary.n for cell in table.cells.values() if cell.summary), default=0)
     rows = []
-    for row in table.rows:
-        labels = [section.label(level) for level in table.spec.in_row(row).values()]
-        shown = labels if row in first or len(labels) == 1 else ["", labels[1]]
-        values = [_value(table, row, column, most) for column in table.columns]
-        rows.append([*map(GridCell, shown), *values])
+    for block in table.spec.blocks:
+        for row in block:
+            labels = [section.label(level) for level in table.spec.in_row(row).values()]
+            shown = labels if row == block[0] or len(labels) == 1 else ["", labels[1]]
+            values = [
+                with_skill(_value(table, row, column, most), table.cells[row, column])
+                for column in table.columns
+            ]
+            rows.append([*map(GridCell, shown), *values])
+            rows += _below(factors, [ensemble_row(table, row)])
+        rows += _below(factors, bound_rows(table, block))
     caption = table_caption(table, section)
     return Grid(table.spec.name, table.spec.title, caption, columns, rows)
+
+
+def _below(factors: list[str], rows: list[list[GridCell]]) -> list[list[GridCell]]:
+    """Rows that have a label alone, in as many columns as others."""
+    return [[*[GridCell("")] * (len(factors) - 1), *row] for row in rows if row]
 
 
 def _value(table: Table, row: Any, column: Any, most: int) -> GridCell:
@@ -166,7 +187,7 @@ def _records(table: Table, section: Section) -> Iterator[dict[str, Any]]:
     for (row, column), cell in table.cells.items():
         place = dict(zip(("row", "group"), reversed(spec.in_row(row).values()), strict=False))
         of_cell = {"column": column, "metric": spec.cell(column)[0], "best": cell.best}
-        yield {**of_table, **place, **of_cell, **_numbers(cell, table)}
+        yield {**of_table, **place, **of_cell, **_numbers(cell, table), **worth_numbers(cell)}
 
 
 def _numbers(cell: Cell, table: Table) -> dict[str, Any]:

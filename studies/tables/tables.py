@@ -3,6 +3,7 @@ the published value. No formatting.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, cast
@@ -11,10 +12,12 @@ import numpy as np
 
 from studies.analysis import statistics
 from studies.analysis.collect import Record
+from studies.analysis.ensemble_score import EnsembleScore
 from studies.analysis.statistics import LARGEST, Alternative, Summary, Test
 from studies.analysis.uncertainty.estimate import Estimate, estimate
 from studies.analysis.uncertainty.item_spreads import ALONE, ItemSpreads
 from studies.report.section import ABSENT, TableSpec
+from studies.tables.cell_worth import CellWorth
 from studies.tables.measures import Measure, measure
 
 
@@ -36,6 +39,8 @@ class Cell:
     effect_size: float = math.nan
     interval: tuple[float, float] = (math.nan, math.nan)  # 95 % of the mean difference
     published: dict[str, float] = field(default_factory=dict)
+    worth: CellWorth | None = None  # None: its runs' results do not say
+    ensemble: EnsembleScore | None = None  # of its seeds as one model
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class Table:
     columns: list[Any]
     cells: dict[tuple[Any, Any], Cell]
     records: list[Record] = field(repr=False)
+    # cells whose seeds are no ensemble, by the reason
+    no_ensemble: Mapping[str, int] = field(default_factory=dict)
 
     def measure(self, column: Any) -> Measure:
         """How the metric of a column is called and read."""

@@ -14,6 +14,7 @@ from callbacks.epochs.dynamics import SCORE
 from callbacks.figures.figure_text import TITLE, as_typed
 from callbacks.history import Epochs, read_history
 from studies.analysis.collect import Record
+from studies.figures.bound_lines import draw_bounds
 from studies.figures.figure_spec import Around, DrawnFigure, FigureSpec
 from studies.figures.figure_style import line_style, panels, shared_legend, wrapped
 from studies.figures.history_curves import (
@@ -136,6 +137,7 @@ def draw_history(
     for place, (axes, panel) in enumerate(zip(places, shown, strict=True)):
         drawn, marked = _draw_panel(axes, panel, spec, section)
         messages, marks = messages + drawn, marks + marked
+        messages += _draw_bounds(axes, panel, spec, records, section)
         axes.set_xlabel("epoch (the first is 0)")
         if (
             not several or place % len(spec.panel_levels) == 0
@@ -196,6 +198,28 @@ def _draw_panel(
     return messages + ([f"{at}Nothing to draw yet for {', '.join(absent)}."] if absent else []), [
         at + ", ".join(marks)
     ] * bool(marks)
+
+
+def _draw_bounds(
+    axes: Axes, panel: Panel, spec: HistoryFigure, records: list[Record], section: Section
+) -> list[str]:
+    """Floor and ceiling of a score; those of validation items are not known, but for the test items
+    they are.
+    """
+    split, _, score = panel.metric.rpartition("/")
+    if split not in ("val", "test"):
+        return []
+    groups = [
+        [
+            record
+            for record in records
+            if record.factors[spec.lines] == line
+            and (panel.level is ABSENT or record.factors[spec.panels] == panel.level)
+        ]
+        for line in panel.curves
+    ]
+    at = "" if panel.level is ABSENT else f", {section.label(panel.level)}"
+    return draw_bounds(axes, groups, score, note=f"{at}, test items")
 
 
 def _about_lines(histories: list[list[Epochs]], metrics: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from matplotlib.ticker import NullLocator
 from callbacks.figures.figure_text import as_typed
 from studies.analysis.collect import Record
 from studies.analysis.statistics import summary
+from studies.figures.bound_lines import draw_bounds
 from studies.figures.figure_spec import Around, DrawnFigure, FigureSpec
 from studies.figures.figure_style import (
     line_style,
@@ -61,6 +62,11 @@ lines: data.delivery
         }
         if not any(result.values()):
             return None, [f"Not drawn: no finished run has {', '.join(self.metrics)}."]
+        by_cell: dict[tuple, list[Record]] = {}
+        for record in found:
+            place = record.factors[self.lines], record.factors[self.x]
+            by_cell.setdefault(place, []).append(record)
+        bounds = []
         figure, places = panels(len(self.metrics), 3.1 + 0.09 * len(lines))
         for axes, metric in zip(places, self.metrics, strict=True):
             for place, line in enumerate(lines):
@@ -88,8 +94,9 @@ lines: data.delivery
             axes.set(
                 xlabel=as_typed(factor_name(self.x)), ylabel=metric_axis(metric, len(self.metrics))
             )
-        shared_legend(figure, max(places, key=lambda axes: len(axes.get_lines())))
-        return figure, nothing_yet(
-            [line for line in lines if not any(result[metric, line] for metric in self.metrics)],
-            around.section,
+            bounds += draw_bounds(axes, by_cell.values(), metric)
+        shared_legend(
+            figure, max(places, key=lambda axes: len(axes.get_legend_handles_labels()[1]))
         )
+        absent = [line for line in lines if not any(result[m, line] for m in self.metrics)]
+        return figure, bounds + nothing_yet(absent, around.section)

@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from callbacks.figures.figure_text import as_typed
 from studies.analysis.collect import Record
 from studies.analysis.statistics import bootstrap_interval, summary
+from studies.figures.bound_lines import draw_bounds
 from studies.figures.figure_spec import Around, DrawnFigure, FigureSpec
 from studies.figures.figure_style import COLORS, metric_axis, nothing_yet, panels
 from studies.schema.grid_options import Factor, Metrics
@@ -53,6 +54,8 @@ where: {data.votes_per_item: 5}
         if not any(len(v) for v in values.values()):
             return None, [f"Not drawn: no finished run has {', '.join(self.metrics)}."]
         figure, places = panels(len(self.metrics), 1.3 + 0.42 * len(rows))
+        by_row = [[r for r in found if r.factors[self.rows] == row] for row in rows]
+        bounds = []
         for axes, metric in zip(places, self.metrics, strict=True):
             for place, row in enumerate(rows):
                 _draw_seeds(axes, values[metric, row], place)
@@ -64,13 +67,12 @@ where: {data.votes_per_item: 5}
             )
             axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=metric_axis(metric, len(self.metrics)))
             axes.tick_params(axis="y", length=0)
+            bounds += draw_bounds(axes, by_row, metric, vertical=True)
             axes.xaxis.set_major_locator(MaxNLocator(6 if len(places) == 1 else 4))
         if all(isinstance(row, int | float) for row in rows):  # numbers do not say what they are
             places[0].set_ylabel(as_typed(factor_name(self.rows)))
-        return figure, nothing_yet(
-            [row for row in rows if not any(len(values[metric, row]) for metric in self.metrics)],
-            around.section,
-        )
+        absent = [row for row in rows if not any(len(values[m, row]) for m in self.metrics)]
+        return figure, bounds + nothing_yet(absent, around.section)
 
 
 def _draw_seeds(axes: Axes, seeds: np.ndarray, place: int) -> None:

@@ -191,3 +191,22 @@ def test_several_columns_are_panels_of_their_own(tmp_path):
         "Test KL to annotators (nats)",
     ]
     assert np.asarray(figure.axes[0].get_lines()[0].get_ydata()).tolist() == [1.0, 2.0]
+
+
+def test_floor_and_ceiling_of_test_items_are_drawn_where_they_are_near(tmp_path):
+    bounds = {"floor": 9.0, "ceiling": 0.4, "low": 0.4, "high": 0.4, "skill": 0.9}
+    records = [
+        replace(
+            run(tmp_path, delivery, 0, [0.8, 0.6, 0.5]),
+            metrics={"soft_nll": 0.5},
+            results={"worth": {"soft_nll": bounds}},
+        )
+        for delivery in ("a", "b")
+    ]
+    figure, message = draw_history(SPEC, records, SECTION)
+    assert figure is not None
+    assert [text.get_text() for text in figure.axes[0].texts] == ["ceiling"]
+    expected = "Soft NLL, test items: floor 9.0000 (beyond the axis), ceiling 0.4000."
+    assert expected in message
+    of_training = replace(SPEC, metric="train/soft_nll")
+    assert not [s for s in draw_history(of_training, records, SECTION)[1] if "ceiling" in s]

@@ -675,6 +675,7 @@ def test_common_options_are_those_of_every_run(tmp_path):
             "metrics twice",
         ),
         ({"comparisons": [NETS, NETS]}, "report.comparisons", "twice"),
+        ({"tables": [{**METRICS, "name": "ensembles"}]}, "report", "ensembles twice"),
         ({"tables": {"name": "main"}}, "report.tables", "a list of entries"),
     ],
 )
@@ -757,6 +758,38 @@ def test_the_study_of_the_repository_has_a_report(tmp_path):
     study = Study.load("configs/studies/digits.yaml")
     page = write_report(study, tmp_path / "runs", tmp_path / "out").read_text()
     assert f"0 of {len(study.runs())} runs finished" in page
+
+
+def test_seeds_with_predictions_are_shown_as_one_model_too(tmp_path):
+    """Beside what their scores are worth; and what is not known is said."""
+    study, runs = make_study(tmp_path, report={"tables": [METRICS]}), tmp_path / "runs"
+    finish(study, runs)
+    people = torch.from_numpy(np.random.default_rng(0).dirichlet(np.full(3, 0.4), 50))
+    bounds = {"floor": 1.5, "ceiling": 0.3, "low": 0.3, "high": 0.3, "skill": 0.5}
+    for run in study.runs():
+        factors = run.factors["sweep"]
+        if factors["data.votes_per_item"] == 5 and factors["data.delivery"] != "Multipass":
+            rng = np.random.default_rng(factors["seed_everything"])
+            probs = torch.from_numpy(rng.dirichlet(np.ones(3), 50))
+            table = prediction_table(probs, people, torch.arange(50), {"test": np.arange(50)})
+            pq.write_table(table, run.folder(runs) / "predictions.parquet")
+            path = run.folder(runs) / "results.json"
+            results = {**json.loads(path.read_text()), "worth": {"soft_nll": bounds}}
+            path.write_text(json.dumps(results))
+    out = write_report(study, runs, tmp_path / "out").parent
+    page, table = (out / "report.html").read_text(), (out / "tables" / "metrics.md").read_text()
+    assert "<h2>Ensembles over seeds</h2>" in page
+    assert table.count("| ensemble of 5 |") == 2
+    assert "No ensemble in 1 cell: fewer than two seeds have a predictions.parquet" in table
+    assert "not in the results of 5 of 15 runs; study evaluate adds them" in table
+    lines = list(csv.DictReader((out / "tables" / "ensembles.csv").read_text().splitlines()))
+    assert [line["cell"] for line in lines] == DELIVERIES[:2]
+    members = [
+        np.random.default_rng(seed).dirichlet(np.ones(3), 50).astype(np.float64)
+        for seed in range(5)
+    ]
+    entropy = stats.entropy(np.mean(members, axis=0), axis=1).mean()
+    assert float(lines[0]["entropy"]) == pytest.approx(entropy, rel=1e-5)
 
 
 def test_published_numbers_are_whole():

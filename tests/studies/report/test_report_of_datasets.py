@@ -152,11 +152,14 @@ def both(planned, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Repor
     return folder, report
 
 
+TABLES = ("table1", "table3", "table4", "ensembles")
+
+
 def test_every_part_is_a_section_with_its_files(both):
     folder, _ = both
     out = folder / "out"
     assert {path.name for path in (out / "tables").iterdir()} == {
-        f"table{n}.{kind}" for n in (1, 3, 4) for kind in ("md", "csv", "tex")
+        f"{name}.{kind}" for name in TABLES for kind in ("md", "csv", "tex")
     }
     assert {path.name for path in (out / "figures").iterdir()} == {
         f"figure{n}.{kind}" for n in (3, 4, 5) for kind in ("png", "svg")
@@ -166,6 +169,7 @@ def test_every_part_is_a_section_with_its_files(both):
         "Statistics",
         "table3",
         "table4",
+        "Ensembles over seeds",
         "figure5",
         "figure3",
         "figure4",
@@ -182,11 +186,12 @@ def test_figures_of_items_stay_out_of_the_copy_and_everything_else_is_in_it(both
         "figure4.png",
     }
     assert {path.name for path in (folder / "copy" / "tables").iterdir()} == {
-        f"table{n}.{kind}" for n in (1, 3, 4) for kind in ("md", "csv")
+        f"{name}.{kind}" for name in TABLES for kind in ("md", "csv")
     }
     readme = (folder / "copy" / "README.md").read_text()
     titles = re.findall(r"^## (.*)$", readme, re.M)
-    assert titles == ["Statistics", "table3", "table4", "figure5", "figure3", "figure4"]
+    assert titles[:4] == ["Statistics", "table3", "table4", "Ensembles over seeds"]
+    assert titles[4:] == ["figure5", "figure3", "figure4"]
     assert "it shows items of the dataset" in readme.split("## figure5")[1].split("## figure3")[0]
     assert "costs" not in "".join(
         path.read_text() for path in (folder / "copy").rglob("*") if path.suffix in (".md", ".csv")

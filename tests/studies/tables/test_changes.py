@@ -131,3 +131,26 @@ def test_the_average_waits_for_every_dataset():
     header = listing_csv(changes_listing(SPEC, [], SECTION, ["seed"])).splitlines()[0]
     assert header.startswith("measure,group,metric,pairs,level_mean,level_sd,reference_mean")
     assert "shown" not in header
+
+
+def test_both_means_have_a_skill_where_runs_say_what_they_are_worth():
+    worth = {"kl": {"floor": 2.5, "ceiling": 0.5, "low": 0.5, "high": 0.5, "skill": None}}
+    spec = replace(
+        SPEC, columns=["kl"], levels={**SPEC.levels, "dataset": ["ChaosNLI"]}, published_entry={}
+    )
+    records = [
+        replace(run("ChaosNLI", delivery, seed, kl=value), results={"worth": worth})
+        for delivery, value in (("MajorityVote", 2.0), ("SoftLabels", 1.0))
+        for seed in range(3)
+    ]
+    listing = changes_listing(spec, records, SECTION, ["seed"])
+    (row,) = listing.rows
+    assert (row["reference_skill"], row["level_skill"]) == (0.25, 0.75)
+    assert row["level_shown"].endswith("\nskill 75.0 %")
+    assert row["bounds_shown"] == "2.5000, 0.5000"
+    assert listing.shown["bounds_shown"] == "floor, ceiling"
+    (row,) = changes_listing(
+        spec, [replace(r, results={}) for r in records], SECTION, ["seed"]
+    ).rows
+    assert row["bounds_shown"] == ""
+    assert "skill" not in row["level_shown"]
