@@ -28,7 +28,7 @@ from experiment.identity import all_options, run_folder, run_name
 from experiment.option_parser import Parser
 from experiment.processes.ddp_launcher import wait_for_processes, watch_processes
 from experiment.processes.own_signals import keep_own_signals
-from experiment.run_callbacks import run_callbacks
+from experiment.run_callbacks import add_calibrators, run_callbacks
 from experiment.run_checkpoints import best_checkpoint, check_checkpoint
 from experiment.run_state import finished_training, where_to_continue, why_unfinished
 from experiment.training_end import (
@@ -80,6 +80,14 @@ class PluralityCLI(LightningCLI):
             default=False,
             help="Look at a run whose training has not ended; what is found is no result.",
         )
+        parser.add_argument(
+            "--calibrate",
+            type=str | list[str] | None,
+            default=None,
+            help="Also score what calibrators make of the model: temperature, vector or dirichlet, "
+            "fitted on validation items to the votes' distributions, or with _votes or _majority "
+            "at the end to those. Short for the callback Calibrators.",
+        )
         read_whole_numbers_first(parser)
 
     def _set_seed(self) -> None:
@@ -106,6 +114,8 @@ class PluralityCLI(LightningCLI):
         # tie a later test to it.
         self.ckpt_path, config.ckpt_path = config.ckpt_path, None
         wanted, config.preview = config.preview, False
+        config.trainer.callbacks = add_calibrators(config.trainer.callbacks, config.calibrate)
+        config.calibrate = None  # it is among the callbacks now, also in what is kept of the config
         refuse_clocks(config.trainer.callbacks)
         self._hold()
         self.training = finished_training(self.run_dir)

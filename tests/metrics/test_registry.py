@@ -173,8 +173,9 @@ def test_parts_of_one_function_are_computed_once(monkeypatch: pytest.MonkeyPatch
     [
         ("Unchosen", "a score cannot be named 'Unchosen'; its name must be lower-case letters"),
         ("loss", "a score cannot be named 'loss'; "),
-        ("unchosen_hlv", "a score cannot be named unchosen_hlv: StratumScores gives such names"),
-        ("kl_original", "a score cannot be named kl_original: StratumScores gives such names"),
+        ("unchosen_hlv", "a score cannot be named unchosen_hlv: StratumScores and Calibrators"),
+        ("kl_original", "a score cannot be named kl_original: StratumScores and Calibrators"),
+        ("kl_dirichlet_votes", "a score cannot be named kl_dirichlet_votes: StratumScores and "),
         ("kl", "the score kl is registered twice, by metrics.per_item.kl and by "),
     ],
 )
