@@ -76,9 +76,7 @@ class Calibrators(Probe):
         }
         return result
 
-    def _fit(
-        self, form: Form, seen: HeldOutLogits, data: VoteDataModule, part: Part
-    ) -> Calibrator:
+    def _fit(self, form: Form, seen: HeldOutLogits, data: VoteDataModule, part: Part) -> Calibrator:
         targets = calibration_targets(data, form.to, part.fitted)
         return fit_calibrator(form.kind, seen.of(part.fitted), targets, self.dirichlet_lambda)
 

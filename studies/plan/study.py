@@ -181,7 +181,9 @@ paired: [seed_everything]
         result: dict[str, Run] = {}
         checks = Checks(self.path)
         for name, selection in self.selections.items():
-            check_levels(split_off(selection.then)[1], f"selections.{name}.then.{CALIBRATE}", checks)
+            check_levels(
+                split_off(selection.then)[1], f"selections.{name}.then.{CALIBRATE}", checks
+            )
         for grid in self.grids:
             others, calibrate = split_off(self.grids[grid])
             check_levels(calibrate, f"grids.{grid}.{CALIBRATE}", checks)

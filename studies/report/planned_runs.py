@@ -123,10 +123,7 @@ class PlannedRuns:
         if all(names == first for names in every.values()):
             return first
         return {
-            name
-            for run in self.cells[grid]
-            if run.is_in(grid, where)
-            for name in every[run.name]
+            name for run in self.cells[grid] if run.is_in(grid, where) for name in every[run.name]
         }
 
     def found(self) -> set[str]:

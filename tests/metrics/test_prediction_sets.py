@@ -28,7 +28,8 @@ def by_p_values(probs, target_probs, new, alpha, seed, draws) -> np.ndarray:
     labels = drawn_labels(target_probs, draws, seed)
     scores = np.take_along_axis(probs, labels, 1)  # [n, draws]
     below = (scores[:, :, None, None] <= new).sum(0)  # [draws, N, K]
-    return ((1 + below) / (len(probs) + 1)).mean(0) > alpha
+    p_values = (1 + below) / (len(probs) + 1)
+    return p_values.mean(0) > alpha + 1e-12  # what is equal, but for rounding, does not exceed it
 
 
 @given(
@@ -66,7 +67,7 @@ def simulated(rng: np.random.Generator, items: int) -> tuple[np.ndarray, np.ndar
 def test_a_drawn_vote_is_covered_as_often_as_is_said(alpha: float, draws: int):
     rng = np.random.default_rng(0)
     covered, by_majority = [], []
-    for split in range(300):
+    for split in range(120):
         (probs, votes), (new, people) = simulated(rng, 300), simulated(rng, 300)
         least = set_threshold(probs, votes, alpha, split, draws)
         covered.append(PredictionSets.of(new, least).coverage(people).mean())
@@ -85,11 +86,11 @@ def test_one_vote_for_each_of_few_items_is_enough_for_the_guarantee():
     single = rng.multinomial(1, votes)
     assert set_threshold(probs, single, 0.1, 0, 1) == (probs * single).sum(1).min()
     covered = []
-    for _ in range(4000):
+    for _ in range(1500):
         probs, votes = simulated(rng, 10)
         least = set_threshold(probs[:9], rng.multinomial(1, votes[:9]), 0.1, 0, 1)
         covered.append(PredictionSets.of(probs[9:], least).coverage(votes[9:])[0])
-    assert np.mean(covered) == pytest.approx(0.9, abs=0.012)
+    assert np.mean(covered) == pytest.approx(0.9, abs=0.02)
 
 
 def test_too_few_items_give_sets_of_all_classes():
@@ -100,7 +101,7 @@ def test_too_few_items_give_sets_of_all_classes():
 
 @pytest.mark.parametrize(("alpha", "draws"), [(0.0, 10), (1.0, 10), (float("nan"), 1), (0.1, 0)])
 def test_options_that_make_no_sense_are_told(alpha: float, draws: int):
-    with pytest.raises(InputError, match="alpha is|draws is"):
+    with pytest.raises(InputError, match=r"alpha is|draws is"):
         set_threshold(np.full((3, 2), 0.5), np.full((3, 2), 0.5), alpha, 0, draws)
 
 

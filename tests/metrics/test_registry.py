@@ -15,6 +15,7 @@ import metrics
 from core.errors import InputError
 from lightning_modules.packed.pack_evaluation import mean_scores
 from metrics import register, registered, registry
+from metrics.calibrators import FORMS
 from studies.tables.measures import MEASURES, measure
 from tests.own_score import ROOT, documented_metric, own_score
 
@@ -138,9 +139,11 @@ def test_tables_figures_and_strata_call_it_by_its_label(tmp_path: Path):
             )
         ]
         assert MEASURES.keys() - set(known) == {
-            f"{name}{form}" for name in ("unchosen", "spread") for form in forms
+            f"{name}{form}"
+            for name in ("unchosen", "spread")
+            for form in [*forms, *(f"_{form}" for form in FORMS)]
         }
-        assert len(MEASURES) == len(known) + 12
+        assert len(MEASURES) == len(known) + 2 * (6 + len(FORMS))
         assert "  unchosen: Top class that nobody chose, lower is better" in (
             registry.scores_in_words()
         )
