@@ -179,16 +179,10 @@ paired: [seed_everything]
         Those of selections depend on these.
         """
         result: dict[str, Run] = {}
-        checks = Checks(self.path)
-        for name, selection in self.selections.items():
-            check_levels(
-                split_off(selection.then)[1], f"selections.{name}.then.{CALIBRATE}", checks
-            )
         for grid in self.grids:
             others, calibrate = split_off(self.grids[grid])
-            check_levels(calibrate, f"grids.{grid}.{CALIBRATE}", checks)
             for name, plain, levels in self._cells.expand(grid, others):
-                config = with_calibrators(plain, calibrate)
+                config = self._calibrated(plain, calibrate)
                 run = result.setdefault(name, Run(name, config, {}))
                 run.merge_callbacks(config, self.path)
                 run.factors[grid] = levels
@@ -208,4 +202,18 @@ paired: [seed_everything]
         others, calibrate = split_off(selection.then)
         for name, config, factors in self._cells.expand(selection.name, cell | others):
             own = {factor: factors[factor] for factor in split_off(selection.levels)[0]}
-            yield name, with_calibrators(config, calibrate), own
+            yield name, self._calibrated(config, calibrate), own
+
+    def _calibrated(self, config: dict[str, Any], levels: list[str]) -> dict[str, Any]:
+        """A run's config with the probe that the factor `calibrate` asks for: all calibrators of
+        the study at once, so that a run of several grids has one such probe.
+        """
+        return with_calibrators(config, self._calibrators) if levels else config
+
+    @cached_property
+    def _calibrators(self) -> list[str]:
+        places = {f"grids.{name}": grid for name, grid in self.grids.items()}
+        places |= {f"selections.{name}.then": s.then for name, s in self.selections.items()}
+        for place, factors in places.items():
+            check_levels(split_off(factors)[1], f"{place}.{CALIBRATE}", Checks(self.path))
+        return list(dict.fromkeys(level for f in places.values() for level in split_off(f)[1]))

@@ -43,12 +43,9 @@ def test_temperature_is_the_one_that_brent_finds(to):
         scaled = log_softmax(logits / np.exp(log_temperature), 1)
         return float(-(targets * scaled).sum(1).mean())
 
-    best = np.exp(
-        minimize_scalar(loss, bounds=(-4, 4), method="bounded", options={"xatol": 1e-10}).x
-    )
-    assert 1 / fit_calibrator("temperature", logits, targets).weights == pytest.approx(
-        best, rel=1e-4
-    )
+    found = minimize_scalar(loss, bounds=(-4, 4), method="bounded", options={"xatol": 1e-10})
+    fitted = fit_calibrator("temperature", logits, targets)
+    assert 1 / fitted.weights == pytest.approx(np.exp(found.x), rel=1e-4)
 
 
 @pytest.mark.parametrize("to", [np.asarray, one_hot])

@@ -80,6 +80,7 @@ def test_a_report_compares_calibrators_seed_by_seed(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     claim = {"id": "c", "claim": "Temperature scaling lowers KL.", "test": "less", "metric": "kl"}
+    claim["paper"] = "none"
     claim |= {"where": {"data.delivery": "SoftLabels"}, "rows": "calibrate"}
     claim |= {"level": "temperature", "reference": "none"}
     table = {**TABLE, "groups": "data.delivery"}
@@ -134,7 +135,7 @@ def test_wrong_levels_are_told(tmp_path: Path, levels: Any, sentence: str):
 
 
 def test_a_selection_may_calibrate_what_it_chose(runs: Path, tmp_path: Path):
-    then = {"seed_everything": [0], "calibrate": ["none", "temperature"]}
+    then = {"seed_everything": [0], "calibrate": ["none", "temperature"]}  # fewer than the grid
     chosen = {"best": {"from": "main", "for_each": ["data.delivery"], "then": then}}
     planned = study(tmp_path, selections=chosen)
     assert planned.selections["best"].runs == 2
