@@ -25,7 +25,7 @@ from datamodules import VoteDataModule
 from datamodules.vote_datamodule import check_name
 from experiment.checkpoints import CheckpointFiles
 from experiment.identity import all_options, run_folder, run_name
-from experiment.option_parser import Parser
+from experiment.option_parser import Parser, add_options_of_tests
 from experiment.processes.ddp_launcher import wait_for_processes, watch_processes
 from experiment.processes.own_signals import keep_own_signals
 from experiment.run_callbacks import add_calibrators, run_callbacks
@@ -69,25 +69,12 @@ class PluralityCLI(LightningCLI):
             super()._run_subcommand(subcommand)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Link what the data and the model share, and add --preview."""
+        """Link what the data and the model share, and add options of our own."""
         parser.link_arguments("data.num_classes", "model.num_classes", apply_on="instantiate")
         parser.link_arguments("data.input_shape", "model.input_shape", apply_on="instantiate")
         parser.link_arguments("seed_everything", "data.init_args.seed")
         parser.link_arguments("seed_everything", "model.seed")
-        parser.add_argument(
-            "--preview",
-            type=bool,
-            default=False,
-            help="Look at a run whose training has not ended; what is found is no result.",
-        )
-        parser.add_argument(
-            "--calibrate",
-            type=str | list[str] | None,
-            default=None,
-            help="Also score what calibrators make of the model: temperature, vector or dirichlet, "
-            "fitted on validation items to the votes' distributions, or with _votes or _majority "
-            "at the end to those. Short for the callback Calibrators.",
-        )
+        add_options_of_tests(parser)
         read_whole_numbers_first(parser)
 
     def _set_seed(self) -> None:

@@ -26,7 +26,7 @@ def add_calibrators(
 
     >>> add_calibrators([{"class_path": "callbacks.StratumScores"}], "vector")
     [{'class_path': 'callbacks.StratumScores'}, {'class_path': 'callbacks.Calibrators',
-    'init_args': {'dirichlet_lambda': 0.01, 'forms': ['vector']}}]
+    'init_args': {'dirichlet_lambda': 10.0, 'forms': ['vector']}}]
     """
     listed = list(callbacks or [])
     if not forms:

@@ -63,7 +63,7 @@ def test_every_score_is_added_and_none_replaced(tested: tuple[Path, dict[str, An
     assert results["probes"] == [
         {
             "class_path": "callbacks.Calibrators",
-            "init_args": {"dirichlet_lambda": 0.01, "forms": ASKED},
+            "init_args": {"dirichlet_lambda": 10.0, "forms": ASKED},
         }
     ]
 
