@@ -28,9 +28,9 @@ def add_calibrators(
     [{'class_path': 'callbacks.StratumScores'}, {'class_path': 'callbacks.Calibrators',
     'init_args': {'dirichlet_lambda': 10.0, 'forms': ['vector']}}]
     """
-    listed = list(callbacks or [])
     if not forms:
-        return callbacks and listed
+        return None if callbacks is None else list(callbacks)
+    listed = list(callbacks or [])
     wanted = [forms] if isinstance(forms, str) else list(forms)
     own = next((entry for entry in listed if entry["class_path"] == CALIBRATORS), {})
     options = {**live_defaults(CALIBRATORS), **(own.get("init_args") or {}), "forms": wanted}

@@ -39,11 +39,15 @@ def options(folder: Path) -> list[str]:
 def tested(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """A run's folder, and its results from before it was calibrated."""
     words = options(tmp_path_factory.mktemp("runs"))
-    folder = main(["fit", *words]).run_dir
+    fitted = main(["fit", *words])
+    assert fitted
+    folder = fitted.run_dir
     for command in ("test", "predict"):
         main([command, *words])
     before = json.loads((folder / "results.json").read_text())
-    assert main(["test", *words, "--calibrate", json.dumps(ASKED)]).run_dir == folder
+    calibrated = main(["test", *words, "--calibrate", json.dumps(ASKED)])
+    assert calibrated
+    assert calibrated.run_dir == folder
     return folder, before
 
 
