@@ -10,6 +10,8 @@ from callbacks.gradient_variance import GradientVariance
 from callbacks.hessian_spectrum import HessianSpectrum
 from callbacks.history import History
 from callbacks.ood_scores import OODScores
+from callbacks.post_hoc.calibrators import Calibrators
+from callbacks.post_hoc.prediction_sets import PredictionSets
 from callbacks.prediction_table import PredictionTable
 from callbacks.results import Results
 from callbacks.stratum_scores import StratumScores
@@ -17,6 +19,7 @@ from callbacks.training_dynamics import TrainingDynamics
 from callbacks.uncertainty_figures import UncertaintyFigures
 
 __all__ = [
+    "Calibrators",
     "DataCartography",
     "EpochScores",
     "GradCAM",
@@ -24,6 +27,7 @@ __all__ = [
     "HessianSpectrum",
     "History",
     "OODScores",
+    "PredictionSets",
     "PredictionTable",
     "Results",
     "StratumScores",

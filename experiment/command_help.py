@@ -14,7 +14,12 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "validate": ("compute a trained run's scores on its validation items", (DIGITS,)),
     "test": (
         "judge a trained run on its test items; writes results.json and figures",
-        (DIGITS, "--config runs/NAME/config.yaml", f"{DIGITS} --preview true"),
+        (
+            DIGITS,
+            "--config runs/NAME/config.yaml",
+            f"{DIGITS} --calibrate temperature",
+            f"{DIGITS} --preview true",
+        ),
     ),
     "predict": (
         "write a trained run's predictions, item by item, to predictions.parquet",

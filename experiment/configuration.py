@@ -11,6 +11,7 @@ import yaml
 
 from core.atomic_io import write_atomically
 from experiment.plurality_cli import PluralityCLI, make_cli
+from experiment.run_callbacks import add_calibrators
 
 REMOVED: Any = object()  # null may be a value
 
@@ -45,6 +46,9 @@ def resolve(options: list[str]) -> dict[str, Any]:
     """
     config = _parser().parse_args(["fit", *options]).fit.as_dict()
     config.pop("config", None)
+    config["trainer"]["callbacks"] = add_calibrators(
+        config["trainer"]["callbacks"], config.pop("calibrate")
+    )
     return config
 
 

@@ -28,6 +28,24 @@ CHOICES = {
 }
 
 
+def add_options_of_tests(parser: LightningArgumentParser) -> None:
+    """What is looked at when a run is tested; no part of its config."""
+    parser.add_argument(
+        "--preview",
+        type=bool,
+        default=False,
+        help="Look at a run whose training has not ended; what is found is no result.",
+    )
+    parser.add_argument(
+        "--calibrate",
+        type=str | list[str] | None,
+        default=None,
+        help="Also score what calibrators make of the model: temperature, vector or dirichlet, "
+        "fitted on validation items to the votes' distributions, or with _votes or _majority at "
+        "the end to those. Short for the callback Calibrators.",
+    )
+
+
 class Parser(LightningArgumentParser):
     """Reports a wrong option as one sentence instead of a page of usage.
 

@@ -25,10 +25,10 @@ from datamodules import VoteDataModule
 from datamodules.vote_datamodule import check_name
 from experiment.checkpoints import CheckpointFiles
 from experiment.identity import all_options, run_folder, run_name
-from experiment.option_parser import Parser
+from experiment.option_parser import Parser, add_options_of_tests
 from experiment.processes.ddp_launcher import wait_for_processes, watch_processes
 from experiment.processes.own_signals import keep_own_signals
-from experiment.run_callbacks import run_callbacks
+from experiment.run_callbacks import add_calibrators, run_callbacks
 from experiment.run_checkpoints import best_checkpoint, check_checkpoint
 from experiment.run_state import finished_training, where_to_continue, why_unfinished
 from experiment.training_end import (
@@ -69,17 +69,12 @@ class PluralityCLI(LightningCLI):
             super()._run_subcommand(subcommand)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Link what the data and the model share, and add --preview."""
+        """Link what the data and the model share, and add options of our own."""
         for shared in ("num_classes", "input_shape", "ordinal"):
             parser.link_arguments(f"data.{shared}", f"model.{shared}", apply_on="instantiate")
         parser.link_arguments("seed_everything", "data.init_args.seed")
         parser.link_arguments("seed_everything", "model.seed")
-        parser.add_argument(
-            "--preview",
-            type=bool,
-            default=False,
-            help="Look at a run whose training has not ended; what is found is no result.",
-        )
+        add_options_of_tests(parser)
         read_whole_numbers_first(parser)
 
     def _set_seed(self) -> None:
@@ -106,6 +101,8 @@ class PluralityCLI(LightningCLI):
         # tie a later test to it.
         self.ckpt_path, config.ckpt_path = config.ckpt_path, None
         wanted, config.preview = config.preview, False
+        config.trainer.callbacks = add_calibrators(config.trainer.callbacks, config.calibrate)
+        config.calibrate = None  # it is among the callbacks now, also in what is kept of the config
         refuse_clocks(config.trainer.callbacks)
         self._hold()
         self.training = finished_training(self.run_dir)

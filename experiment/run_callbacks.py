@@ -1,5 +1,6 @@
 """The callbacks that every run has, whatever its config names: checkpoints, records and figures."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,31 @@ from callbacks import History, PredictionTable, Results, UncertaintyFigures
 from callbacks.epochs.interruptions import TimeLimit
 from callbacks.records.known_data import KnownData
 from experiment.identity import all_options
+from experiment.option_defaults import live_defaults
 from experiment.run_checkpoints import best_checkpoint
 from experiment.steps_left import probes_of
+
+CALIBRATORS = "callbacks.Calibrators"
+
+
+def add_calibrators(
+    callbacks: Sequence[Any] | None, forms: str | Sequence[str] | None
+) -> list[Any] | None:
+    """The callbacks of a config with the probe that `--calibrate` is short for; a probe that is
+    listed keeps its other options.
+
+    >>> add_calibrators([{"class_path": "callbacks.StratumScores"}], "vector")
+    [{'class_path': 'callbacks.StratumScores'}, {'class_path': 'callbacks.Calibrators',
+    'init_args': {'dirichlet_lambda': 10.0, 'forms': ['vector']}}]
+    """
+    if not forms:
+        return None if callbacks is None else list(callbacks)
+    listed = list(callbacks or [])
+    wanted = [forms] if isinstance(forms, str) else list(forms)
+    own = next((entry for entry in listed if entry["class_path"] == CALIBRATORS), {})
+    options = {**live_defaults(CALIBRATORS), **(own.get("init_args") or {}), "forms": wanted}
+    others = [entry for entry in listed if entry["class_path"] != CALIBRATORS]
+    return [*others, {"class_path": CALIBRATORS, "init_args": dict(sorted(options.items()))}]
 
 
 def run_callbacks(

@@ -142,9 +142,12 @@ class AnnotatorClassifier(LightningModule):
         to infinity. Mixed precision is for training steps alone, so that validations, tests and
         probes say the same of the same weights.
         """
+        return Prediction(self.logits(batch.inputs).softmax(-1), batch.targets, batch.index)
+
+    def logits(self, inputs: Tensor) -> Tensor:
+        """What `predict` makes probabilities of, in float64 and without mixed precision."""
         with torch.autocast(self.device.type, enabled=False):
-            logits = self(batch.inputs)
-        return Prediction(logits.double().softmax(-1), batch.targets, batch.index)
+            return self(inputs).double()
 
     # Lightning hands callbacks whatever a step returns, though it declares tensors and mappings.
     def validation_step(self, batch, batch_idx: int) -> Prediction:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -18,6 +18,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from core.errors import InputError
+from metrics.calibrators import FORMS
 
 Better = Literal["lower", "higher"]
 # The best constant prediction: training items' mean distribution, how often each class is their
@@ -105,7 +106,7 @@ def registered(ordinal: bool = False) -> dict[str, Score]:
 
 def add(score: Score) -> None:
     """Add an entry. The same one may come again, as when a notebook's cell is run twice."""
-    endings = "|".join((*STRATA, *LABEL_SETS))
+    endings = "|".join((*STRATA, *LABEL_SETS, *FORMS))
     if not re.fullmatch(r"[a-z][a-z0-9_]*", score.name) or score.name in ("loss", "val_loss"):
         raise InputError(
             f"a score cannot be named {score.name!r}; its name must be lower-case letters, digits "
@@ -113,8 +114,8 @@ def add(score: Score) -> None:
         )
     if re.search(rf"_({endings})$", score.name):
         raise InputError(
-            f"a score cannot be named {score.name}: StratumScores gives such names to the scores "
-            "of strata; choose another ending."
+            f"a score cannot be named {score.name}: StratumScores and Calibrators give such names "
+            "to other forms of scores; choose another ending."
         )
     known = _scores.get(score.name)
     if known and _origin(known) != _origin(score):

@@ -11,6 +11,7 @@ from callbacks.results import read_results
 from studies.analysis.left_out import why_unfinished
 from studies.plan.second_stage import SecondStage, second_stage
 from studies.plan.study import Run, Study
+from studies.schema.calibrate_factor import CALIBRATE, as_calibrated
 from studies.schema.levels import Levels
 
 
@@ -65,9 +66,10 @@ class Collection:
     def records(self, grid: str) -> list[Record]:
         """The finished runs of one grid, in the order of the YAML."""
         return [
-            replace(record, factors=run.factors[grid])
+            _as_level(replace(record, factors=run.factors[grid]), level)
             for run in self.planned
             if grid in run.factors and (record := self.finished.get(run.name))
+            for level in run.calibrate.get(grid, [""])
         ]
 
     def levels(self, grid: str) -> dict[str, list[Any]]:
@@ -80,7 +82,18 @@ class Collection:
         for run in self.planned:
             for factor, level in run.factors.get(grid, {}).items():
                 result.setdefault(factor, {})[level] = None
+            for level in run.calibrate.get(grid, []):
+                result.setdefault(CALIBRATE, {})[level] = None
         return {factor: list(levels) for factor, levels in result.items()}
+
+
+def _as_level(record: Record, level: str) -> Record:
+    """A run at a level of the factor `calibrate`, where its grid has that factor."""
+    if not level:
+        return record
+    results = as_calibrated(record.results, level)
+    factors = {**record.factors, CALIBRATE: level}
+    return replace(record, factors=factors, metrics=results["metrics"], results=results)
 
 
 def collect(study: Study, runs: Path, grid: str) -> list[Record]:

@@ -12,6 +12,7 @@ from callbacks.results import read_failure, read_training
 from core.errors import name_some
 from core.read_json import read_json
 from studies.analysis.statistics import LARGEST
+from studies.schema.calibrate_factor import CALIBRATE
 
 if TYPE_CHECKING:
     from studies.analysis.collect import Collection, Record
@@ -70,10 +71,11 @@ def _shown(report: "Report") -> dict[str, list["Record"]]:
         for spec in report.section.changes
     ]
     parts += [(spec, spec.run_metrics) for spec in report.section.figures]
-    shown: dict[str, dict[str, Record]] = {}
+    shown: dict[str, dict[tuple[str, str], Record]] = {}
     for part, metrics in parts:
         records = {
-            record.run: record for record in part.select(report.collection.records(part.grid))
+            (record.run, record.factors.get(CALIBRATE, "")): record
+            for record in part.select(report.collection.records(part.grid))
         }
         for metric in metrics:
             shown.setdefault(metric, {}).update(records)

@@ -17,6 +17,7 @@ from callbacks.results import read_failure, read_results
 from core.errors import InputError
 from studies.plan.selection import Selection
 from studies.plan.study import Run, Study
+from studies.schema.calibrate_factor import split_off
 
 SHOWN = 3  # names of missing runs in a sentence
 
@@ -75,6 +76,8 @@ def second_stage(study: Study, first: list[Run], runs: Path) -> SecondStage:
                 run = chosen.setdefault(again, known.get(again) or Run(again, config, {}))
                 run.merge_callbacks(config, study.path)
                 run.factors[name] = levels
+                if calibrate := split_off(study.selections[name].then)[1]:
+                    run.calibrate[name] = calibrate
     return SecondStage(choices, list(chosen.values()))
 
 

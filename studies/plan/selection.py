@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from studies.plan.published_numbers import published
 from studies.plan.study_checks import check_factors, check_number, runs_of
+from studies.schema.calibrate_factor import split_off
 from studies.schema.grid_options import Grid, GridReading, Where
 from studies.schema.levels import Levels, all_levels, labelled_levels
 from studies.schema.options import Choice, Kind, option, read_entry
@@ -118,7 +119,7 @@ by: val_loss
     @property
     def runs(self) -> int:
         """How many runs follow."""
-        return math.prod(len(levels) for levels in self.levels.values())
+        return runs_of(self.levels)
 
     def in_words(self) -> str:
         """For the plan."""
@@ -140,7 +141,8 @@ class Selections(Kind):
         checks = reading.checks
         if not isinstance(value or {}, dict):
             checks.wrong(key, "must have entries, each with a name")
-        levels = {name: all_levels(grid) for name, grid in reading.values["grids"].items()}
+        grids = reading.values["grids"].items()
+        levels = {name: all_levels(split_off(grid)[0]) for name, grid in grids}
         result = {}
         for name, entry in (value or {}).items():
             own = GridReading(checks, grids=list(levels), levels_of=levels.__getitem__)

@@ -20,6 +20,7 @@ from studies.plan.study_checks import (
     check_names_of_files,
 )
 from studies.plan.study_file import read_study_file
+from studies.schema.calibrate_factor import CALIBRATE, check_levels, split_off, with_calibrators
 from studies.schema.checks import Checks
 from studies.schema.levels import Levels, all_levels, labelled_levels
 from studies.schema.options import (
@@ -46,6 +47,8 @@ class Run:
     name: str
     config: dict[str, Any] = field(repr=False)
     factors: dict[str, dict[str, Any]]  # grid -> factor -> level
+    # grid -> the levels of its factor `calibrate`, all of which this one run has
+    calibrate: dict[str, list[str]] = field(default_factory=dict)
 
     def folder(self, runs: Path) -> Path:
         """Where it lies: by its name, or by the one that an earlier version gave it, where that is
@@ -54,6 +57,16 @@ class Run:
         from experiment.identity import run_folder
 
         return run_folder(runs, self.config, self.name)
+
+    def is_in(self, grid: str, where: dict[str, list[Any]]) -> bool:
+        """Whether it is one of these runs of a grid.
+
+        What is done after training tells no runs apart.
+        """
+        levels = self.factors.get(grid)
+        return levels is not None and all(
+            levels[factor] in chosen for factor, chosen in where.items() if factor != CALIBRATE
+        )
 
     def merge_callbacks(self, config: dict[str, Any], source: Path) -> None:
         """Also take the probes that this run has in another grid, which are no part of its name:
@@ -80,6 +93,9 @@ class Study:
     {digits: {data: Digits, ...}, ...}`). Factors under `paired` (the seed, as a rule) tie runs
     together: those that agree in them share split, initial weights and batch order, and are
     compared pairwise.
+
+    The factor `calibrate: [none, temperature, dirichlet_majority]` changes no training: every run
+    is tested with all these calibrators and stands in the grid once at each level.
 
     `extends: basins.yaml` takes over another study and says only what differs: entries within
     entries are merged, anything else (a list, a number) is replaced. So one experiment at three
@@ -164,10 +180,14 @@ paired: [seed_everything]
         """
         result: dict[str, Run] = {}
         for grid in self.grids:
-            for name, config, levels in self._cells.expand(grid, self.grids[grid]):
+            others, calibrate = split_off(self.grids[grid])
+            for name, plain, levels in self._cells.expand(grid, others):
+                config = self._calibrated(plain, calibrate)
                 run = result.setdefault(name, Run(name, config, {}))
                 run.merge_callbacks(config, self.path)
                 run.factors[grid] = levels
+                if calibrate:
+                    run.calibrate[grid] = calibrate
         return list(result.values())
 
     def rerun_cells(self, selection: Selection, winner: Run) -> "Iterator[Cell]":
@@ -177,7 +197,23 @@ paired: [seed_everything]
         levels = winner.factors[selection.grid]
         cell = {
             factor: {levels[factor]: labelled_levels(factor, all_)[levels[factor]]}
-            for factor, all_ in self.grids[selection.grid].items()
+            for factor, all_ in split_off(self.grids[selection.grid])[0].items()
         }
-        for name, config, factors in self._cells.expand(selection.name, cell | selection.then):
-            yield name, config, {factor: factors[factor] for factor in selection.levels}
+        others, calibrate = split_off(selection.then)
+        for name, config, factors in self._cells.expand(selection.name, cell | others):
+            own = {factor: factors[factor] for factor in split_off(selection.levels)[0]}
+            yield name, self._calibrated(config, calibrate), own
+
+    def _calibrated(self, config: dict[str, Any], levels: list[str]) -> dict[str, Any]:
+        """A run's config with the probe that the factor `calibrate` asks for: all calibrators of
+        the study at once, so that a run of several grids has one such probe.
+        """
+        return with_calibrators(config, self._calibrators) if levels else config
+
+    @cached_property
+    def _calibrators(self) -> list[str]:
+        places = {f"grids.{name}": grid for name, grid in self.grids.items()}
+        places |= {f"selections.{name}.then": s.then for name, s in self.selections.items()}
+        for place, factors in places.items():
+            check_levels(split_off(factors)[1], f"{place}.{CALIBRATE}", Checks(self.path))
+        return list(dict.fromkeys(level for f in places.values() for level in split_off(f)[1]))

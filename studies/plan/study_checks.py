@@ -6,6 +6,7 @@ import math
 import re
 from typing import Any
 
+from studies.schema.calibrate_factor import split_off
 from studies.schema.checks import Checks
 from studies.schema.options import Kind
 
@@ -133,8 +134,8 @@ def check_options(options: Any, key: str, checks: Checks) -> None:
 
 
 def runs_of(factors: dict[str, Any]) -> int:
-    """How many combinations of levels there are."""
-    return math.prod(len(levels) for levels in factors.values())
+    """How many combinations of levels there are; calibrators of a run are no runs."""
+    return math.prod(len(levels) for levels in split_off(factors)[0].values())
 
 
 def check_number(runs: int, key: str, checks: Checks) -> None:

@@ -18,8 +18,8 @@ def one_dataset_each(part: Part, factor: str, key: str, reading: Any) -> None:
 
     result: dict[Any, Any] = {}
     for run in reading.runs:
-        levels = run.factors.get(part.grid)
-        if levels and all(levels[name] in chosen for name, chosen in part.where.items()):
+        if run.is_in(part.grid, part.where):
+            levels = run.factors[part.grid]
             items = result.setdefault(levels[factor], items_of(run))
             if items != items_of(run):
                 reading.checks.wrong(
@@ -135,6 +135,8 @@ where: {data.votes_per_item: 5}
 points: 11
 published: {cka: basins.cka_within}
 """
+
+    of_model: ClassVar[bool] = True
 
     rows: str = option(Factor(), "the methods")
     # the paper does not state it

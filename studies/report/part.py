@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from studies.schema.calibrate_factor import CALIBRATE, RAW
 from studies.schema.grid_options import Factor, Grid, Where
 from studies.schema.levels import nothing_left_over
 from studies.schema.options import FileName, Title, option
@@ -20,6 +21,8 @@ class Part:
     # train
     needs_predictions: ClassVar[bool] = False
     needs_callback: ClassVar[str] = ""
+    # whether it is made of runs' own predictions, weights or epochs, not of results.json alone
+    of_model: ClassVar[bool] = False
 
     name: str = option(FileName(), "names its files")
     title: str = option(Title(), "what stands above it; its name by default", default="")
@@ -48,3 +51,10 @@ class Part:
     def check(self, key: str, reading: Any) -> None:
         """Refuse what its options say together, after each was checked by itself."""
         nothing_left_over(reading.checks, self.levels, set(self.factors), reading.paired, key)
+        own = self.of_model or self.needs_predictions or self.needs_callback
+        if own and self.levels.get(CALIBRATE, [RAW]) != [RAW]:
+            reading.checks.wrong(
+                key,
+                "is made of what models predict themselves, before any calibrator; say where: "
+                f"{{{CALIBRATE}: {RAW}}}",
+            )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from callbacks.results import read_results
+from metrics.calibrators import FORMS
 from studies.analysis.collect import Collection
 from studies.plan.study import Run, Study
 from studies.report.part import Part
@@ -23,6 +24,9 @@ MEASURED_BY = {
     "*_auroc_*": "OODScores",
     "*_aupr_*": "OODScores",
     "*_fpr95_*": "OODScores",
+    "set_coverage*": "PredictionSets",
+    "set_size*": "PredictionSets",
+    **{pattern: "Calibrators" for form in FORMS for pattern in (form, f"*_{form}")},
     "late_js*": "TrainingDynamics",
     "best_epoch": "TrainingDynamics",
     "best_loss_epoch": "TrainingDynamics",
@@ -119,10 +123,7 @@ class PlannedRuns:
         if all(names == first for names in every.values()):
             return first
         return {
-            name
-            for run in self.cells[grid]
-            if all(run.factors[grid][factor] in chosen for factor, chosen in where.items())
-            for name in every[run.name]
+            name for run in self.cells[grid] if run.is_in(grid, where) for name in every[run.name]
         }
 
     def found(self) -> set[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from metrics import Score, registered
+from metrics.calibrators import FORMS
 from metrics.registry import LABEL_SETS, STRATA, Better
 
 
@@ -119,6 +120,24 @@ _PROBES = {
     "cartography_expected_variability_spearman": Measure(
         "Variability of the expected probability and human uncertainty (Spearman)"
     ),
+    **{
+        f"set_{key}{form}": replace(measure, name=measure.name + words)
+        for key, measure in {
+            "coverage": Measure("Votes within the prediction set", unit="share"),
+            "size": Measure("Classes in the prediction set", "lower", digits=2),
+        }.items()
+        for form, words in {
+            "": "",
+            **{f"_{key}": f", {words}" for key, words in STRATA.items()},
+            "_high": ", high disagreement",
+            "_majority": ", thresholds by the majority",
+        }.items()
+    },
+    **{
+        name: Measure(f"Temperature, {form.words}")
+        for name, form in FORMS.items()
+        if form.kind == "temperature"
+    },
     "items_nohlv": Measure("Test items, unanimous", digits=0),
     "items_hlv": Measure("Test items, not unanimous", digits=0),
 } | {
@@ -141,6 +160,7 @@ def _known(scores: tuple[Score, ...]) -> dict[str, Measure]:
         for key, words in LABEL_SETS.items()
         for stratum, of_items in {"": "", **strata}.items()
     }
+    calibrated = {f"_{name}": f", {form.words}" for name, form in FORMS.items()}
     return (
         whole
         | _PROBES
@@ -152,7 +172,7 @@ def _known(scores: tuple[Score, ...]) -> dict[str, Measure]:
         | {
             metric + form: replace(measure, name=measure.name + words)
             for metric, measure in whole.items()
-            for form, words in other_labels.items()
+            for form, words in (other_labels | calibrated).items()
         }
     )
 

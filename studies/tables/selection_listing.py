@@ -10,6 +10,7 @@ from studies.plan.second_stage import Choice, SecondStage
 from studies.plan.selection import Selection
 from studies.plan.study import Study
 from studies.report.section import Section
+from studies.schema.calibrate_factor import split_off
 from studies.tables.listing import Listing
 from studies.tables.measures import factor_name, measure
 from studies.tables.table_formats import NOTHING
@@ -28,7 +29,7 @@ def selection_listings(
 def _listing(
     study: Study, selection: Selection, stage: SecondStage, section: Section, notices: list[str]
 ) -> Listing:
-    levels, choices = study.levels(selection.grid), stage.choices[selection.name]
+    levels, choices = split_off(study.levels(selection.grid))[0], stage.choices[selection.name]
     options = [
         f
         for f in levels

@@ -15,6 +15,7 @@ import metrics
 from core.errors import InputError
 from lightning_modules.packed.pack_evaluation import mean_scores
 from metrics import register, registered, registry
+from metrics.calibrators import FORMS
 from studies.tables.measures import MEASURES, measure
 from tests.own_score import ROOT, documented_metric, own_score
 
@@ -138,9 +139,11 @@ def test_tables_figures_and_strata_call_it_by_its_label(tmp_path: Path):
             )
         ]
         assert MEASURES.keys() - set(known) == {
-            f"{name}{form}" for name in ("unchosen", "spread") for form in forms
+            f"{name}{form}"
+            for name in ("unchosen", "spread")
+            for form in [*forms, *(f"_{form}" for form in FORMS)]
         }
-        assert len(MEASURES) == len(known) + 12
+        assert len(MEASURES) == len(known) + 2 * (6 + len(FORMS))
         assert "  unchosen: Top class that nobody chose, lower is better" in (
             registry.scores_in_words()
         )
@@ -173,8 +176,9 @@ def test_parts_of_one_function_are_computed_once(monkeypatch: pytest.MonkeyPatch
     [
         ("Unchosen", "a score cannot be named 'Unchosen'; its name must be lower-case letters"),
         ("loss", "a score cannot be named 'loss'; "),
-        ("unchosen_hlv", "a score cannot be named unchosen_hlv: StratumScores gives such names"),
-        ("kl_original", "a score cannot be named kl_original: StratumScores gives such names"),
+        ("unchosen_hlv", "a score cannot be named unchosen_hlv: StratumScores and Calibrators"),
+        ("kl_original", "a score cannot be named kl_original: StratumScores and Calibrators"),
+        ("kl_dirichlet_votes", "a score cannot be named kl_dirichlet_votes: StratumScores and "),
         ("kl", "the score kl is registered twice, by metrics.per_item.kl and by "),
     ],
 )

@@ -65,6 +65,7 @@ metric: [val/soft_nll, val/loss]
 lines: data.delivery
 panels: data.votes_per_item
 """
+    of_model: ClassVar[bool] = True
 
     metric: Any = option(HistoryColumns(), "what is drawn")
     lines: str = option(Factor(), "one line for each of its levels")

@@ -65,9 +65,8 @@ bins: 6
         """Only a target made from few votes has an error."""
         super().check(key, reading)
         for run in reading.runs:
-            levels = run.factors.get(self.grid)
-            shown = levels and all(levels[name] in chosen for name, chosen in self.where.items())
-            if shown and run.config["data"]["init_args"].get("votes_per_item") is None:
+            all_votes = run.config["data"]["init_args"].get("votes_per_item") is None
+            if all_votes and run.is_in(self.grid, self.where):
                 reading.checks.wrong(
                     key,
                     f"shows {run.name}, which trains on all votes, so that its targets have no "
