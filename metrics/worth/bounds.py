@@ -14,7 +14,7 @@ import torch
 from core.errors import InputError
 from core.randomness import generator
 from metrics import by_function, registered, values_of
-from metrics.registry import Score
+from metrics.registry import Floor, Score
 from metrics.worth.plausible_priors import plausible_priors
 
 LEAST_ITEMS = 3
@@ -87,15 +87,24 @@ def score_floors(
     train_probs: np.ndarray, probs: np.ndarray, scores: Sequence[Score]
 ) -> dict[str, float | None]:
     """What the best constant prediction out of training items scores on these, by name."""
-    majority = np.bincount(train_probs.argmax(1), minlength=probs.shape[1]) / len(train_probs)
     values: dict[str, float | None] = {}
-    for kind, constant in {"mean": train_probs.mean(0), "majority": majority}.items():
+    for kind, constant in best_constants(train_probs).items():
         chosen = [score for score in scores if score.floor == kind]
         said = _values(chosen, np.broadcast_to(constant, probs.shape), probs)
         values |= {score.name: float(value) for score, value in zip(chosen, said, strict=True)}
     return {
         score.name: 0.0 if score.floor == "zero" else values.get(score.name) for score in scores
     }
+
+
+def best_constants(train_probs: np.ndarray) -> dict[Floor, np.ndarray]:
+    """The predictions [K] of every item that floors are made of, by their kind.
+
+    >>> best_constants(np.array([[0.5, 0.5], [1.0, 0.0]]))["mean"]
+    array([0.75, 0.25])
+    """
+    majority = np.bincount(train_probs.argmax(1), minlength=train_probs.shape[1])
+    return {"mean": train_probs.mean(0), "majority": majority / len(train_probs)}
 
 
 def split_half_scores(

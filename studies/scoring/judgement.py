@@ -1,0 +1,142 @@
+"""Every score of some predictions on some items: between which floor and ceiling, and how sure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from datamodules.votes.table import VoteTable
+from metrics import every_score
+from metrics.registry import Floor, Score
+from metrics.worth import Bounds, score_bounds
+from metrics.worth.bounds import LEAST_ITEMS, best_constants, score_floors
+from studies.analysis.statistics import holm
+from studies.scoring.resampling import Spread, spreads
+
+NAN = math.nan
+
+
+@dataclass(frozen=True)
+class Found:
+    """One score of one table of predictions; NaN where there is no such number."""
+
+    value: float
+    low: float  # the ends of its 95 % interval
+    high: float
+    skill: float
+    skill_low: float
+    skill_high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One score of a first table minus that of a second, on the same items."""
+
+    score: Score
+    first: str
+    second: str
+    value: float
+    low: float
+    high: float
+    p: float
+    holm_p: float  # among all pairs of this score
+
+    @property
+    def better(self) -> str:
+        """The name of the better one, where that can be told."""
+        if not self.holm_p < 0.05 or self.score.better is None:
+            return ""
+        return self.first if (self.value < 0) == (self.score.better == "lower") else self.second
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """All scores of all tables on some items."""
+
+    items: int
+    scores: Sequence[Score]
+    floors: Mapping[str, float | None]
+    bounds: Mapping[str, Bounds]  # empty where ceilings are not known
+    found: Mapping[str, Mapping[str, Found]]  # by the name of a table, then of a score
+    differences: Sequence[Difference]
+
+
+def judge(
+    tables: Mapping[str, np.ndarray],
+    votes: VoteTable,
+    training: VoteTable,
+    scores: Sequence[Score],
+    seed: int,
+) -> Judgement:
+    """Judge tables [N, K], by name, on items with these votes; floors are of the training items.
+
+    Where votes are known by their shares alone, or items are fewer than three, ceilings are not
+    known.
+    """
+    people, items = votes.probs, len(votes)
+    values = {name: every_score(table, people, scores) for name, table in tables.items()}
+    floors = score_floors(training.probs, people, scores)
+    bounds: dict[str, Bounds] = {}
+    if votes.counts is not None and training.counts is not None and items >= LEAST_ITEMS:
+        bounds = score_bounds(training.counts, votes.counts, scores, seed)
+    constants = {
+        kind: _of_constant(constant, kind, people, scores, seed)
+        for kind, constant in best_constants(training.probs).items()
+    }
+    spread = dict(zip(tables, spreads(list(tables.values()), people, scores, seed), strict=True))
+    found = {
+        name: {
+            score.name: _found(
+                values[name][score.name],
+                spread[name][score.name],
+                constants[score.floor][score.name] if score.floor in constants else None,
+                bounds.get(score.name),
+            )
+            for score in scores
+        }
+        for name in tables
+    }
+    differences = [
+        difference for score in scores for difference in _differences(score, values, spread)
+    ]
+    return Judgement(items, scores, floors, bounds, found, differences)
+
+
+def _of_constant(
+    constant: np.ndarray, kind: Floor, people: np.ndarray, scores: Sequence[Score], seed: int
+) -> dict[str, Spread]:
+    """The spread of the floors that this constant is."""
+    chosen = [score for score in scores if score.floor == kind]
+    return spreads([np.tile(constant, (len(people), 1))], people, chosen, seed)[0]
+
+
+def _found(value: float, spread: Spread, floor: Spread | None, bounds: Bounds | None) -> Found:
+    """Skill varies with the floor on the same items; the room between floor and ceiling is taken
+    for known.
+    """
+    low, high = spread.interval(value)
+    skill = bounds.skill(value) if bounds else None
+    if bounds is None or bounds.floor is None or skill is None:
+        return Found(value, low, high, NAN, NAN, NAN)
+    room = bounds.floor - bounds.ceiling
+    gained = ((floor.values if floor else 0.0) - spread.values) / room
+    return Found(value, low, high, skill, *Spread(gained, spread.scale).interval(skill))
+
+
+def _differences(
+    score: Score,
+    values: Mapping[str, Mapping[str, float]],
+    spread: Mapping[str, Mapping[str, Spread]],
+) -> list[Difference]:
+    pairs = list(combinations(values, 2))
+    rows = []
+    for first, second in pairs:
+        value = values[first][score.name] - values[second][score.name]
+        one, other = spread[first][score.name], spread[second][score.name]
+        apart = Spread(one.values - other.values, one.scale)
+        p = NAN if math.isnan(value) else apart.p_value(value)
+        rows.append((first, second, value, *apart.interval(value), p))
+    adjusted = holm([row[-1] for row in rows]) if rows else []
+    return [Difference(score, *row, float(p)) for row, p in zip(rows, adjusted, strict=True)]
