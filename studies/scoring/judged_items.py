@@ -40,7 +40,7 @@ def _rows(places: dict[Path, np.ndarray | None], items: LabelledItems, split: st
         if len(rows) == 0:
             raise InputError(f"{items.name} has no {split} items; choose others by --split.")
         return np.sort(rows)
-    first, *others = places
+    first = next(iter(places))
     for path, place in places.items():
         if place is None:
             raise InputError(

@@ -9,11 +9,11 @@ import numpy as np
 
 from datamodules.votes.table import VoteTable
 from metrics import every_score
-from metrics.registry import Floor, Score
+from metrics.registry import Score
 from metrics.worth import Bounds, score_bounds
 from metrics.worth.bounds import LEAST_ITEMS, best_constants, score_floors
 from studies.analysis.statistics import holm
-from studies.scoring.resampling import Spread, spreads
+from studies.scoring.resampling import Asked, Spread, spreads
 
 NAN = math.nan
 
@@ -81,17 +81,17 @@ def judge(
     bounds: dict[str, Bounds] = {}
     if votes.counts is not None and training.counts is not None and items >= LEAST_ITEMS:
         bounds = score_bounds(training.counts, votes.counts, scores, seed)
-    constants = {
-        kind: _of_constant(constant, kind, people, scores, seed)
-        for kind, constant in best_constants(training.probs).items()
-    }
-    spread = dict(zip(tables, spreads(list(tables.values()), people, scores, seed), strict=True))
+    asked: dict[str, Asked] = {name: (table, scores) for name, table in tables.items()}
+    for kind, constant in best_constants(training.probs).items():
+        chosen = [score for score in scores if score.floor == kind]
+        asked[f"floor: {kind}"] = (np.tile(constant, (items, 1)), chosen)
+    spread = dict(zip(asked, spreads(list(asked.values()), people, seed), strict=True))
     found = {
         name: {
             score.name: _found(
                 values[name][score.name],
                 spread[name][score.name],
-                constants[score.floor][score.name] if score.floor in constants else None,
+                spread.get(f"floor: {score.floor}", {}).get(score.name),
                 bounds.get(score.name),
             )
             for score in scores
@@ -102,14 +102,6 @@ def judge(
         difference for score in scores for difference in _differences(score, values, spread)
     ]
     return Judgement(items, scores, floors, bounds, found, differences)
-
-
-def _of_constant(
-    constant: np.ndarray, kind: Floor, people: np.ndarray, scores: Sequence[Score], seed: int
-) -> dict[str, Spread]:
-    """The spread of the floors that this constant is."""
-    chosen = [score for score in scores if score.floor == kind]
-    return spreads([np.tile(constant, (len(people), 1))], people, chosen, seed)[0]
 
 
 def _found(value: float, spread: Spread, floor: Spread | None, bounds: Bounds | None) -> Found:

@@ -30,9 +30,9 @@ class ScoreReport:
     about: Sequence[str]  # of the data, the items and the files
     parts: Mapping[str, Judgement]  # by heading: all items first, then strata
     notes: Sequence[str]
-    figure: bytes     classes: Grid
-    items: Mapping[str, Grid]  # by file
-| None  # an SVG
+    figure: bytes | None  # an SVG
+    classes: Grid
+    items: Mapping[str, Grid]  # those that differ most, by file
     command: str
     versions: str
 
@@ -140,7 +140,16 @@ def between(low: float, high: float, digits: int) -> str:
 
 
 def _compared(differences: Sequence[Difference]) -> Iterator[str]:
-    headings = ("Score", "First", "Second", "First − second", "95 % interval", "p", "Holm", "Better")
+    headings = (
+        "Score",
+        "First",
+        "Second",
+        "Difference",
+        "95 % interval",
+        "p",
+        "Holm",
+        "Better",
+    )
     columns = [Column(heading, "word", right=False) for heading in headings]
     rows = [
         [
@@ -163,9 +172,9 @@ def _compared(differences: Sequence[Difference]) -> Iterator[str]:
     yield f"<section><h2>Compared pairwise</h2>{grid_html(grid)}"
     yield caption(
         [
-            "Differences on the same items. p: two-sided, by the spread of resampled differences; "
-            "Holm: adjusted for all pairs of the score. Seeds of training are not in it: these "
-            "are the files' own predictions."
+            "Differences (first minus second) on the same items. p: two-sided, by the spread of "
+            "resampled differences; Holm: adjusted for all pairs of the score. Seeds of training "
+            "are not in it: these are the files' own predictions."
         ]
     )
     yield "</section>"

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from rich.table import Table
 
+from callbacks.figures.drawing import reason
 from core.atomic_io import write_atomically
 from core.terminal import plain_console
 from datamodules.labelled_items import LabelledItems, labelled_items
@@ -48,13 +49,18 @@ def score(options: ScoreOptions, typed: Sequence[str]) -> None:
     title = f"{', '.join(tables)}: {len(rows):,} {what} of {items.name}"
     crowd = "SIMULATED annotators: the votes were drawn by a program, not given by people."
     people, ids = items.votes.probs[rows], items.id_texts().take(pa.array(rows)).to_pylist()
+    figure = None
+    try:
+        figure = score_figure(tables, people, title)
+    except Exception as error:  # a figure never costs a result
+        notes.append(f"The figure is not drawn: {reason(error)}")
     report = ScoreReport(
         title=f"Predictions of {len(rows):,} {what} of {items.name}",
         notices=[crowd] * data.simulated,
         about=about(items, rows, data.seed, options),
         parts=parts,
         notes=notes,
-        figure=score_figure(tables, people, title),
+        figure=figure,
         classes=class_grid(tables, people, items.class_names),
         items={
             name: item_grid(table, people, ids, items.class_names) for name, table in tables.items()

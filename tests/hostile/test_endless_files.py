@@ -128,7 +128,7 @@ def test_results_of_a_run_that_are_no_file(kind: str, tmp_path: Path):
     assert outcome(lambda: read_history(tmp_path), "history.json") == ends
 
 
-@pytest@BY_KIND
+@BY_KIND
 @pytest.mark.parametrize("ending", FORMATS)
 def test_predictions_to_score_are_a_file(kind: str, ending: str, tmp_path: Path):
     path = ENDLESS[kind](tmp_path / f"mine{ending}")
@@ -140,7 +140,7 @@ def test_predictions_to_score_are_a_file(kind: str, ending: str, tmp_path: Path)
     refused(read, path.name)
 
 
-.mark.parametrize("name", ["votes.csv", "votes.parquet"])
+@pytest.mark.parametrize("name", ["votes.csv", "votes.parquet"])
 def test_votes_from_a_pipe(name: str, tmp_path: Path):
     options: Any = {
         "item": "item",

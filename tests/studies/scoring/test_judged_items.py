@@ -61,7 +61,7 @@ def test_given_items_are_those_of_all_files():
     np.testing.assert_array_equal(judged.probs[PATH], PROBS[[2, 9]])
     np.testing.assert_array_equal(judged.probs[Path("two.csv")], PROBS[:2])
     other = of_ids([2, 3], PROBS[:2], Path("two.csv"))
-    with pytest.raises(InputError, match="two.csv has other items than mine.csv"):
+    with pytest.raises(InputError, match=r"two\.csv has other items than mine\.csv"):
         judged_items([one, other], ITEMS, "given")
     with pytest.raises(InputError, match="no ids of items"):
         judged_items([PredictionFile(PATH, PROBS, None)], ITEMS, "given")

@@ -25,10 +25,11 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Few resamples, no Trainer at all, and a folder of its own to write to."""
 
     def refuse(*args: object, **kwargs: object) -> None:
-        raise AssertionError("a Trainer was made")
+        raise AssertionError("a Trainer was asked")
 
     monkeypatch.setattr(resampling, "OTHERS", 3)
-    monkeypatch.setattr(lightning.Trainer, "__init__", refuse)
+    for name in ("fit", "validate", "test", "predict"):
+        monkeypatch.setattr(lightning.Trainer, name, refuse)
     monkeypatch.chdir(tmp_path)
 
 
