@@ -4,6 +4,20 @@ between the two a model stands.
 Imports core and metrics.
 """
 
-from metrics.worth.bounds import Bounds, score_bounds, split_half_scores
+from metrics.worth.bounds import (
+    LEAST_ITEMS,
+    Bounds,
+    best_constants,
+    score_bounds,
+    score_floors,
+    split_half_scores,
+)
 
-__all__ = ["Bounds", "score_bounds", "split_half_scores"]
+__all__ = [
+    "LEAST_ITEMS",
+    "Bounds",
+    "best_constants",
+    "score_bounds",
+    "score_floors",
+    "split_half_scores",
+]

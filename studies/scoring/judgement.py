@@ -4,14 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from datamodules.votes.table import VoteTable
 from metrics import every_score
 from metrics.registry import Score
-from metrics.worth import Bounds, score_bounds
-from metrics.worth.bounds import LEAST_ITEMS, best_constants, score_floors
+from metrics.worth import LEAST_ITEMS, Bounds, best_constants, score_bounds, score_floors
 from studies.analysis.statistics import holm
 from studies.scoring.resampling import Asked, Spread, spreads
 
@@ -67,31 +67,64 @@ def judge(
     tables: Mapping[str, np.ndarray],
     votes: VoteTable,
     training: VoteTable,
+    parts: Mapping[str, np.ndarray],
+    scores: Sequence[Score],
+    seed: int,
+) -> dict[str, Judgement]:
+    """Judge tables [N, K], by name, on items with these votes; floors are of the training items.
+
+    Parts of the items are given by their masks, and judged by name. Where votes are known by their
+    shares alone, or items are fewer than three, ceilings are not known.
+    """
+    bounds = _bounds(votes, training, parts, scores, seed)
+    return {
+        name: _judged(
+            {table: probs[mask] for table, probs in tables.items()},
+            votes.probs[mask],
+            training.probs,
+            bounds[name],
+            scores,
+            seed,
+        )
+        for name, mask in parts.items()
+    }
+
+
+def _bounds(
+    votes: VoteTable,
+    training: VoteTable,
+    parts: Mapping[str, np.ndarray],
+    scores: Sequence[Score],
+    seed: int,
+) -> dict[str, dict[str, Bounds]]:
+    """Floors and ceilings of each part; nothing where ceilings are not known."""
+    counts, before = votes.counts, training.counts
+    if counts is None or before is None:
+        return {name: {} for name in parts}
+    return {
+        name: score_bounds(before, counts[mask], scores, seed) if mask.sum() >= LEAST_ITEMS else {}
+        for name, mask in parts.items()
+    }
+
+
+def _judged(
+    tables: Mapping[str, np.ndarray],
+    people: np.ndarray,
+    training: np.ndarray,
+    bounds: Mapping[str, Bounds],
     scores: Sequence[Score],
     seed: int,
 ) -> Judgement:
-    """Judge tables [N, K], by name, on items with these votes; floors are of the training items.
-
-    Where votes are known by their shares alone, or items are fewer than three, ceilings are not
-    known.
-    """
-    people, items = votes.probs, len(votes)
     values = {name: every_score(table, people, scores) for name, table in tables.items()}
-    floors = score_floors(training.probs, people, scores)
-    bounds: dict[str, Bounds] = {}
-    if votes.counts is not None and training.counts is not None and items >= LEAST_ITEMS:
-        bounds = score_bounds(training.counts, votes.counts, scores, seed)
-    asked: dict[str, Asked] = {name: (table, scores) for name, table in tables.items()}
-    for kind, constant in best_constants(training.probs).items():
-        chosen = [score for score in scores if score.floor == kind]
-        asked[f"floor: {kind}"] = (np.tile(constant, (items, 1)), chosen)
+    asked: dict[Any, Asked] = {name: (table, scores) for name, table in tables.items()}
+    asked |= _asked_of_floors(people, training, scores)
     spread = dict(zip(asked, spreads(list(asked.values()), people, seed), strict=True))
     found = {
         name: {
             score.name: _found(
                 values[name][score.name],
                 spread[name][score.name],
-                spread.get(f"floor: {score.floor}", {}).get(score.name),
+                spread.get((score.floor,), {}).get(score.name),
                 bounds.get(score.name),
             )
             for score in scores
@@ -101,7 +134,23 @@ def judge(
     differences = [
         difference for score in scores for difference in _differences(score, values, spread)
     ]
-    return Judgement(items, scores, floors, bounds, found, differences)
+    floors = score_floors(training, people, scores)
+    return Judgement(len(people), scores, floors, bounds, found, differences)
+
+
+def _asked_of_floors(
+    people: np.ndarray, training: np.ndarray, scores: Sequence[Score]
+) -> dict[tuple, Asked]:
+    """The best constants as predictions, each with the scores whose floor it is."""
+    constants: dict[Any, np.ndarray] = dict(best_constants(training))
+    constants |= {score.floor: score.floor(training) for score in scores if callable(score.floor)}
+    return {
+        (kind,): (
+            np.tile(constant, (len(people), 1)),
+            [score for score in scores if score.floor == kind],
+        )
+        for kind, constant in constants.items()
+    }
 
 
 def _found(value: float, spread: Spread, floor: Spread | None, bounds: Bounds | None) -> Found:
@@ -110,7 +159,7 @@ def _found(value: float, spread: Spread, floor: Spread | None, bounds: Bounds | 
     """
     low, high = spread.interval(value)
     skill = bounds.skill(value) if bounds else None
-    if bounds is None or bounds.floor is None or skill is None:
+    if bounds is None or bounds.floor is None or skill is None or math.isnan(skill):
         return Found(value, low, high, NAN, NAN, NAN)
     room = bounds.floor - bounds.ceiling
     gained = ((floor.values if floor else 0.0) - spread.values) / room

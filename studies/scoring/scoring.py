@@ -94,15 +94,15 @@ def judged_parts(
     """
     scores, training = list(registered().values()), items.votes.take(items.splits["train"])
     unanimous = items.unanimous[rows]
-    strata = {"Unanimous items (NoHLV)": unanimous, "Items with disagreement (HLV)": ~unanimous}
-    parts, notes = {}, []
-    for heading, mask in {"All items": np.ones(len(rows), bool), **strata}.items():
-        if not mask.any():
-            notes.append(f"{heading}: there are none.")
-            continue
-        of_part = {name: table[mask] for name, table in tables.items()}
-        judged = judge(of_part, items.votes.take(rows[mask]), training, scores, seed)
-        parts[f"{heading}: {judged.items:,}"] = judged
+    masks = {
+        "All items": np.ones(len(rows), bool),
+        "Unanimous items (NoHLV)": unanimous,
+        "Items with disagreement (HLV)": ~unanimous,
+    }
+    notes = [f"{heading}: there are none." for heading, mask in masks.items() if not mask.any()]
+    some = {heading: mask for heading, mask in masks.items() if mask.any()}
+    parts = judge(tables, items.votes.take(rows), training, some, scores, seed)
+    for heading, judged in parts.items():
         undefined = [
             score.label
             for score in scores
@@ -116,7 +116,7 @@ def judged_parts(
         notes.append(
             "Ceilings and skill are not known: the votes are shares, without the number of votes."
         )
-    return parts, notes
+    return {f"{heading}: {judged.items:,}": judged for heading, judged in parts.items()}, notes
 
 
 def about(items: LabelledItems, rows: np.ndarray, seed: int, options: ScoreOptions) -> list[str]:

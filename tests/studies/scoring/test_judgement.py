@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from core.errors import InputError
 from datamodules.votes.table import VoteTable
 from metrics import every_score
 from metrics.registry import registered
 from metrics.worth import score_bounds
 from studies.scoring import resampling
-from studies.scoring.judgement import Judgement, judge
+from studies.scoring.judgement import Judgement
+from studies.scoring.judgement import judge as judge_parts
 from tests.studies.scoring.files import some_probs
 
 SCORES = [registered()[name] for name in ("kl", "accuracy", "entropy_spearman", "ece")]
@@ -21,6 +21,11 @@ VOTES = VoteTable(np.random.default_rng(5).multinomial(20, TRUTH))
 TRAINING, TESTED = VOTES.take(np.arange(200)), VOTES.take(np.arange(200, 300))
 GOOD = 0.8 * TRUTH[200:] + 0.2 / 3
 POOR = 0.2 * TRUTH[200:] + 0.8 / 3
+
+
+def judge(tables, votes, training, scores, seed) -> Judgement:
+    every = {"all": np.ones(len(votes), bool)}
+    return judge_parts(tables, votes, training, every, scores, seed)["all"]
 
 
 @pytest.fixture(autouse=True)
@@ -107,10 +112,18 @@ def score_floor() -> float:
 def test_few_items_have_a_result_all_the_same(items: int):
     some = judge({"good": GOOD[:items]}, TESTED.take(np.arange(items)), TRAINING, SCORES, seed=0)
     kl = some.found["good"]["kl"]
-    assert kl.low <= kl.value <= kl.high
+    assert kl.low - 1e-12 <= kl.value <= kl.high + 1e-12
     assert bool(some.bounds) == (items >= 3)
 
 
-def test_tables_must_be_of_the_same_items():
-    with pytest.raises(InputError, match="same items"):
-        judge({"good": GOOD[:9]}, TESTED, TRAINING, SCORES, seed=0)
+def test_parts_are_judged_apart():
+    unanimous = TESTED.unanimous
+    masks = {"all": np.ones(100, bool), "nohlv": unanimous, "hlv": ~unanimous}
+    parts = judge_parts({"good": GOOD}, TESTED, TRAINING, masks, SCORES, seed=0)
+    for name, mask in masks.items():
+        assert parts[name].items == mask.sum() > 3
+        assert parts[name].found["good"]["kl"].value == pytest.approx(
+            every_score(GOOD[mask], TESTED.probs[mask])["kl"]
+        )
+    assert math.isnan(parts["nohlv"].found["good"]["entropy_spearman"].value)
+    assert math.isnan(parts["nohlv"].found["good"]["entropy_spearman"].low)

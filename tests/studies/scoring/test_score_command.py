@@ -17,7 +17,7 @@ from studies.scoring import resampling
 from tests.studies.scoring.files import by_class, some_probs, write_table
 
 SCRIPT = "<script>alert(1)</script>"
-CLASSES = ("no", SCRIPT)
+CLASSES = ("nope", SCRIPT)
 
 
 @pytest.fixture(autouse=True)
@@ -46,14 +46,19 @@ def own_votes(folder: Path, items: int = 60) -> list[str]:
     counts = rng.multinomial(8, [0.6, 0.4], size=items)
     ids = [f"{SCRIPT}{number}" for number in range(items)]
     split = ["train", "val", "test"] * (items // 3)
-    table = {"id": ids, "no": counts[:, 0].tolist(), "yes": counts[:, 1].tolist(), "split": split}
+    table = {
+        "id": ids,
+        "nope": counts[:, 0].tolist(),
+        "yeah": counts[:, 1].tolist(),
+        "split": split,
+    }
     write_table(folder / "votes.csv", table)
     np.save(folder / "ready.npy", np.ones((items, 2), np.float32))
     options = {
         "votes": "votes.csv",
         "item": "id",
-        "counts": "[no, yes]",
-        "classes": f'["no", "{SCRIPT}"]',
+        "counts": "[nope, yeah]",
+        "classes": f'["nope", "{SCRIPT}"]',
         "split_column": "split",
         "embeddings": "ready.npy",
         "root": str(folder),
@@ -159,7 +164,7 @@ def test_shares_without_counts_and_one_stratum(tmp_path: Path):
     np.save("mine.npy", some_probs(60, 2))
     options = own_votes(tmp_path)
     shares = np.repeat([[0.5, 0.5]], 60, 0)
-    table = {"id": [f"i{n}" for n in range(60)], **by_class(shares, ("no", "yes"))}
+    table = {"id": [f"i{n}" for n in range(60)], **by_class(shares, ("nope", "yeah"))}
     write_table(tmp_path / "votes.csv", {**table, "split": ["train", "val", "test"] * 20})
     options[options.index("--data.counts")] = "--data.probs"
     main(["score", "mine.npy", *options])
