@@ -17,7 +17,7 @@ from core.randomness import generator
 from metrics.registry import Score, by_function, values_of
 
 MEANS = 1000  # resamples of scores that are means over items: one matrix product
-OTHERS = 30  # of the others, whose functions are called for each
+OTHERS = 20  # of the others, whose functions are called for each
 # Items of such a resample: of more items a sample of these is drawn, and its spread is scaled by
 # the root of the sizes' ratio (the m out of n bootstrap of Bickel, Götze and van Zwet 1997).
 AT_MOST = 2000

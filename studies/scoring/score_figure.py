@@ -42,7 +42,7 @@ def score_figure(tables: Mapping[str, np.ndarray], people: np.ndarray, title: st
                 xlim=(0, None),
                 ylim=(0, None),
             )
-            for axes in (left, right):
-                axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
+        for axes in (left, right):
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
         figure.suptitle(as_typed(title, TITLE, width=90), fontsize=10)
         return render(figure, "svg")

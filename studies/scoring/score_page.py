@@ -79,17 +79,18 @@ class ScoreReport:
 
 
 def score_grid(judged: Judgement) -> Grid:
-    """A row per score: floor, ceiling, and what each file has; the best of several is bold."""
+    """A row per score: what each file has, floor and ceiling; the best of several is bold."""
     columns = [Column("Score", "label", right=False)]
-    headings = ("Floor", "Ceiling", *judged.found)
+    headings = (*judged.found, "Floor", "Ceiling")
     columns += [Column(heading, "value", right=True) for heading in headings]
     rows = []
     for score in judged.scores:
         found = [of_file[score.name] for of_file in judged.found.values()]
         best = _best(score, found)
         arrow = {"lower": " ↓", "higher": " ↑", None: ""}[score.better]
-        cells = [GridCell(score.label + arrow), _floor(judged, score), _ceiling(judged, score)]
-        rows.append([*cells, *(_cell(score, each, each.value == best) for each in found)])
+        cells = [_cell(score, each, each.value == best) for each in found]
+        ends = [_floor(judged, score), _ceiling(judged, score)]
+        rows.append([GridCell(score.label + arrow), *cells, *ends])
     return Grid("scores", "Scores", [], columns, rows)
 
 
@@ -140,41 +141,41 @@ def between(low: float, high: float, digits: int) -> str:
 
 
 def _compared(differences: Sequence[Difference]) -> Iterator[str]:
-    headings = (
-        "Score",
-        "First",
-        "Second",
-        "Difference",
-        "95 % interval",
-        "p",
-        "Holm",
-        "Better",
-    )
-    columns = [Column(heading, "word", right=False) for heading in headings]
+    columns = [
+        Column("Score", "label", right=False),
+        Column("First, second", "long", right=False),
+        Column("First minus second", "value", right=True),
+        Column("p", "value", right=True),
+        Column("Better", "long", right=False),
+    ]
     rows = [
         [
-            GridCell(text)
-            for text in (
-                each.score.label,
-                each.first,
-                each.second,
+            GridCell(each.score.label),
+            GridCell(f"{each.first}\n{each.second}"),
+            GridCell(
                 number(each.value, each.score.digits),
-                between(each.low, each.high, each.score.digits) or NOTHING,
-                NOTHING if math.isnan(each.p) else p_value(each.p),
-                NOTHING if math.isnan(each.holm_p) else p_value(each.holm_p),
-                each.better or "not decided",
-            )
+                notes={"interval": between(each.low, each.high, each.score.digits)},
+            ),
+            _p_cell(each),
+            GridCell(each.better or "not decided"),
         ]
         for each in differences
         if each.score.better is not None
     ]
-    grid = Grid("compared", "Compared", [], columns, rows, css_class="listing")
+    grid = Grid("compared", "Compared", [], columns, rows)
     yield f"<section><h2>Compared pairwise</h2>{grid_html(grid)}"
     yield caption(
         [
-            "Differences (first minus second) on the same items. p: two-sided, by the spread of "
-            "resampled differences; Holm: adjusted for all pairs of the score. Seeds of training "
-            "are not in it: these are the files' own predictions."
+            "Differences on the same items. p: two-sided, by the spread of resampled differences; "
+            "Holm: adjusted for all pairs of the score. Seeds of training are not in it: these "
+            "are the files' own predictions."
         ]
     )
     yield "</section>"
+
+
+def _p_cell(difference: Difference) -> GridCell:
+    if math.isnan(difference.p):
+        return GridCell(NOTHING)
+    adjusted = "" if difference.holm_p == difference.p else f"Holm {p_value(difference.holm_p)}"
+    return GridCell(p_value(difference.p), notes={"p": adjusted})

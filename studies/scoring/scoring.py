@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from callbacks.figures.drawing import reason
@@ -46,8 +47,8 @@ def score(options: ScoreOptions, typed: Sequence[str]) -> None:
     tables = dict(zip(names_of(options.files), probs.values(), strict=True))
     parts, notes = judged_parts(tables, items, rows, data.seed)
     what = {"all": "items", "given": "given items"}.get(options.split, f"{options.split} items")
-    title = f"{', '.join(tables)}: {len(rows):,} {what} of {items.name}"
-    crowd = "SIMULATED annotators: the votes were drawn by a program, not given by people."
+    crowd = "SIMULATED annotators" if data.simulated else ""
+    title = ", ".join(filter(None, [f"{len(rows):,} {what} of {items.name}", crowd]))
     people, ids = items.votes.probs[rows], items.id_texts().take(pa.array(rows)).to_pylist()
     figure = None
     try:
@@ -56,7 +57,7 @@ def score(options: ScoreOptions, typed: Sequence[str]) -> None:
         notes.append(f"The figure is not drawn: {reason(error)}")
     report = ScoreReport(
         title=f"Predictions of {len(rows):,} {what} of {items.name}",
-        notices=[crowd] * data.simulated,
+        notices=[f"{crowd}: the votes were drawn by a program, not given by people."] * bool(crowd),
         about=about(items, rows, data.seed, options),
         parts=parts,
         notes=notes,
@@ -143,7 +144,7 @@ def tell(judged: Judgement, title: str, simulated: bool, notes: Sequence[str], p
     console = plain_console()
     for name, found in judged.found.items():
         crowd = ", SIMULATED annotators" if simulated else ""
-        table = Table(title=f"{printed(name)}{crowd}", title_justify="left")
+        table = Table(title=f"{name}{crowd}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
         table.add_column("metric")
         for heading in ("value", "95 % interval", "floor", "ceiling", "skill"):
             table.add_column(heading, justify="right")
