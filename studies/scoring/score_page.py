@@ -142,10 +142,10 @@ def between(low: float, high: float, digits: int) -> str:
 
 def _compared(differences: Sequence[Difference]) -> Iterator[str]:
     columns = [
-        Column("Score", "label", right=False),
+        Column("Score", "word", right=False),
         Column("First, second", "long", right=False),
-        Column("First minus second", "value", right=True),
-        Column("p", "value", right=True),
+        Column("First minus second", "number", right=True),
+        Column("p", "number", right=True),
         Column("Better", "long", right=False),
     ]
     rows = [
@@ -162,7 +162,7 @@ def _compared(differences: Sequence[Difference]) -> Iterator[str]:
         for each in differences
         if each.score.better is not None
     ]
-    grid = Grid("compared", "Compared", [], columns, rows)
+    grid = Grid("compared", "Compared", [], columns, rows, css_class="listing")
     yield f"<section><h2>Compared pairwise</h2>{grid_html(grid)}"
     yield caption(
         [
