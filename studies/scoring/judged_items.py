@@ -40,19 +40,22 @@ def _rows(places: dict[Path, np.ndarray | None], items: LabelledItems, split: st
         if len(rows) == 0:
             raise InputError(f"{items.name} has no {split} items; choose others by --split.")
         return np.sort(rows)
-    first = next(iter(places))
+    given: dict[Path, np.ndarray] = {}
     for path, place in places.items():
         if place is None:
             raise InputError(
                 f"{path} has no ids of items, so --split given cannot tell which it has; add a "
                 "column item."
             )
-        if not np.array_equal(np.sort(place), np.sort(places[first])):
-            raise InputError(
-                f"{path} has other items than {first}; with --split given all files must have the "
-                "same."
-            )
-    return np.sort(places[first])
+        given[path] = np.sort(place)
+    first = next(iter(given))
+    other = [path for path in given if not np.array_equal(given[path], given[first])]
+    if other:
+        raise InputError(
+            f"{other[0]} has other items than {first}; with --split given all files must have the "
+            "same."
+        )
+    return given[first]
 
 
 def _places(file: PredictionFile, items: LabelledItems) -> np.ndarray | None:

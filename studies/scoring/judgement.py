@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -171,13 +171,12 @@ def _differences(
     values: Mapping[str, Mapping[str, float]],
     spread: Mapping[str, Mapping[str, Spread]],
 ) -> list[Difference]:
-    pairs = list(combinations(values, 2))
-    rows = []
-    for first, second in pairs:
+    alone = []
+    for first, second in combinations(values, 2):
         value = values[first][score.name] - values[second][score.name]
         one, other = spread[first][score.name], spread[second][score.name]
         apart = Spread(one.values - other.values, one.scale)
         p = NAN if math.isnan(value) else apart.p_value(value)
-        rows.append((first, second, value, *apart.interval(value), p))
-    adjusted = holm([row[-1] for row in rows]) if rows else []
-    return [Difference(score, *row, float(p)) for row, p in zip(rows, adjusted, strict=True)]
+        alone.append(Difference(score, first, second, value, *apart.interval(value), p, NAN))
+    adjusted = holm([each.p for each in alone])
+    return [replace(each, holm_p=float(p)) for each, p in zip(alone, adjusted, strict=True)]

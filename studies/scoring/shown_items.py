@@ -24,7 +24,7 @@ def class_grid(
     order = np.argsort(-shares[0], kind="stable")[:MOST_CLASSES]
     rows = [
         [GridCell(printed(class_names[k])), *(GridCell(f"{share[k]:.1%}") for share in shares)]
-        for k in order
+        for k in map(int, order)
     ]
     return Grid("classes", "Classes", [], columns, rows)
 
@@ -41,8 +41,8 @@ def item_grid(
     """
     headings = {"Item": "label", "KL (nats)": "value", "People": "value", "Model": "value"}
     apart = per_item.kl(torch.from_numpy(table), torch.from_numpy(people)).numpy()
-    rows = []
-    for row in np.argsort(-apart, kind="stable")[:MOST_ITEMS].tolist():
+    rows: list[list[GridCell]] = []
+    for row in map(int, np.argsort(-apart, kind="stable")[:MOST_ITEMS]):
         said = [_top(shares[row], class_names) for shares in (people, table)]
         rows.append([GridCell(text) for text in (printed(ids[row]), f"{apart[row]:.3f}", *said)])
     columns = [Column(text, kind, kind != "label") for text, kind in headings.items()]  # pyright: ignore[reportArgumentType]

@@ -12,8 +12,11 @@ import torch
 from callbacks.prediction_table import write_predictions
 from cli import main
 from datamodules import Digits
+from experiment.build import build
+from experiment.configuration import resolve
 from metrics import every_score
 from studies.scoring import resampling
+from studies.scoring.scoring import UNUSED
 from tests.studies.scoring.files import by_class, some_probs, write_table
 
 SCRIPT = "<script>alert(1)</script>"
@@ -116,20 +119,21 @@ def test_one_file_gives_a_page_and_a_table(
     assert "Written to report.html" in printed
 
 
-def test_predictions_of_a_run_are_judged_as_they_are(
-    digits: Digits, tmp_path: Path, capsys: pytest.CaptureFixture
-):
-    assert digits.corpus is not None
-    model = torch.from_numpy(some_probs(len(digits.corpus.votes), 10)).float()
-    index = torch.arange(len(model))
-    write_predictions(tmp_path, model, digits.annotator_probs, index, digits.corpus.splits)
-    main(["score", "predictions.parquet", "--data", "Digits"])
-    rows = digits.rows("test")
-    values = every_score(model[rows].numpy(), digits.corpus.votes.probs[rows])
+def test_predictions_of_a_run_are_judged_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture):
+    words = [*own_votes(tmp_path), "--data.fractions", "[0.4, 0.3, 0.3]"]
+    place = words.index("--data.split_column")
+    words[place : place + 2] = []
+    data = build(resolve([*UNUSED, *words])["data"])
+    data.setup()
+    model = torch.from_numpy(some_probs(60, 2)).float()
+    write_predictions(tmp_path, model, data.annotator_probs, torch.arange(60), data.corpus.splits)
+    main(["score", "predictions.parquet", *words])
+    rows = data.rows("test")
+    values = every_score(model[rows].numpy(), data.corpus.votes.probs[rows])
     assert f"{values['soft_nll']:.4f}" in capsys.readouterr().out
     with pytest.raises(SystemExit):
-        main(["score", "predictions.parquet", "--data", "Digits", "--seed_everything", "1"])
-    assert "another split of Digits; give the seed" in capsys.readouterr().err
+        main(["score", "predictions.parquet", *words, "--seed_everything", "1"])
+    assert "another split of OwnVotes; give the seed" in capsys.readouterr().err
 
 
 def test_several_files_are_compared_and_names_are_only_names(
