@@ -4,8 +4,6 @@ torchmetrics classes here, and all of them as entries of one list in `metrics.re
 Imports `core` alone.
 """
 
-from collections.abc import Sequence
-
 from torchmetrics import MetricCollection
 
 from metrics import functional
@@ -74,15 +72,13 @@ def _collection(scores: list[Score], prefix: str, nan_ok: bool = False) -> Metri
     return ScoreCollection(metrics, prefix)
 
 
-def every_score(
-    probs: Values, target_probs: Values, scores: Sequence[Score] | None = None
-) -> dict[str, float]:
-    """What `every_metric` computes, as a function of items that are all at hand; or these scores.
+def every_score(probs: Values, target_probs: Values) -> dict[str, float]:
+    """What `every_metric` computes, as a function of items that are all at hand.
 
     NaN where a score is not defined on them.
     """
     model, annotator_probs = (table.detach() for table in distributions(probs, target_probs))
     values = {}
-    for group in by_function(registered().values() if scores is None else scores):
+    for group in by_function(registered().values()):
         values |= values_of(group, model, annotator_probs)
     return {name: float(value) for name, value in values.items()}

@@ -115,7 +115,7 @@ def _judged(
     scores: Sequence[Score],
     seed: int,
 ) -> Judgement:
-    values = {name: every_score(table, people, scores) for name, table in tables.items()}
+    values = {name: every_score(table, people) for name, table in tables.items()}
     asked: dict[Any, Asked] = {name: (table, scores) for name, table in tables.items()}
     asked |= _asked_of_floors(people, training, scores)
     spread = dict(zip(asked, spreads(list(asked.values()), people, seed), strict=True))
