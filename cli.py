@@ -66,11 +66,15 @@ def _run(words: list[str]) -> "PluralityCLI | None":
         if rest[-1:] != ["all"]:
             print(command_help.help_text(command))
             return None if rest else sys.exit(2)
-        words = ["fit" if command == "describe" else command, "--help"]
+        words = ["fit" if command in ("describe", "score") else command, "--help"]
     elif command == "describe":
         from experiment.describe_command import describe_command
 
         return describe_command(rest)
+    elif command == "score":
+        from studies.scoring.command import score_command
+
+        return score_command(rest)
     from experiment.plurality_cli import run_command
 
     return run_command(words)

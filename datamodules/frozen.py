@@ -63,6 +63,10 @@ class FrozenDataModule(VoteDataModule):
         """For results and reports."""
         return self.embedder.name
 
+    def item_ids(self) -> list[str] | None:
+        """Published ids of all items, in their order; None where row numbers are all there is."""
+        return None
+
     def original(self, rows: Sequence[int] | np.ndarray) -> list[str] | Tensor:
         """The texts or images themselves, not their embeddings."""
         items, _ = self.read()

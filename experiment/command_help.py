@@ -33,6 +33,14 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
             f"{DIGITS} --figure worth.png",
         ),
     ),
+    "score": (
+        "judge anybody's predictions by a dataset's votes, without training; writes report.html",
+        (
+            "mine.csv --data CIFAR10H",
+            "mine.parquet theirs.npy --config configs/chaosnli.yaml --split val",
+            "runs/NAME/predictions.parquet --config runs/NAME/config.yaml",
+        ),
+    ),
 }
 OPTIONS = {
     "--config FILE": "a YAML of options, as in configs/; of several the last counts",
@@ -48,6 +56,17 @@ OPTIONS = {
     "--print_config": "print all options as they would be used, and end",
     "--help all": "every option with its type and default, which takes seconds",
 }
+# those of score, which trains nothing
+SCORE_OPTIONS = {
+    "--config FILE": OPTIONS["--config FILE"],
+    "--data NAME": "the dataset: CIFAR10H, ChaosNLI, Digits, OwnVotes, ... and its options",
+    "--data.root DIR": "where its files are",
+    "--seed_everything N": "of the split, as in the run that predicted (0)",
+    "--split NAME": "the items: test (default), val, train, all, or given: those of the files",
+    "--item COLUMN": "the column of items' ids (item, index, or that of own votes)",
+    "--report FILE": "the page to write (report.html)",
+    "--help all": OPTIONS["--help all"],
+}
 
 
 def help_text(command: str) -> str:
@@ -57,16 +76,17 @@ def help_text(command: str) -> str:
     usage: cli.py validate --config FILE [--OPTION VALUE ...]
     """
     what, examples = COMMANDS[command]
-    width = max(map(len, OPTIONS)) + 2
+    files, options = ("", OPTIONS) if command != "score" else ("PREDICTIONS ... ", SCORE_OPTIONS)
+    width = max(map(len, options)) + 2
     return "\n".join(
         [
-            f"usage: cli.py {command} --config FILE [--OPTION VALUE ...]",
+            f"usage: cli.py {command} {files}--config FILE [--OPTION VALUE ...]",
             "",
             f"{what[0].upper()}{what[1:]}.",
             "",
-            *(f"  python cli.py {command} {options}" for options in examples),
+            *(f"  python cli.py {command} {typed}" for typed in examples),
             "",
             "options that are used most:",
-            *(f"  {name:{width}}{meaning}" for name, meaning in OPTIONS.items()),
+            *(f"  {name:{width}}{meaning}" for name, meaning in options.items()),
         ]
     )

@@ -65,6 +65,10 @@ def test_help_imports_nothing_that_takes_long(words: list[str]):
         (["study", "plan", "x", "--calibrte"], "--calibrte is not an option .* mean --calibrate"),
         (["study", "plan", "x", "--calib"], "--calib is not an option of cli.py study"),
         (["study", "plan"], "required: STUDY.yaml"),
+        (["score", "--data", "Digits"], "no file of predictions; name it before all options"),
+        (["score", "absent.csv", "--data", "Digits"], "there is no absent.csv"),
+        (["score", "cli.py", "--data", "Digits"], "cli.py is of no known kind"),
+        (["score", "cli.py", "--split", "tst"], "--split: invalid choice"),
         (["corpus", "bild"], "bild is no command of cli.py corpus, .* mean build"),
         (["corpus", "annotate", "a", "b", "c", "--model", "mace"], "--model is not .* --models"),
     ],
@@ -105,12 +109,14 @@ def test_a_wrong_key_of_a_study_is_told_without_long_imports(
 def test_the_first_help_names_every_command(capsys: pytest.CaptureFixture):
     main(["--help"])
     text = capsys.readouterr().out
-    commands = {"fit", "validate", "test", "predict", "describe", "study", "corpus"}
+    commands = {"fit", "validate", "test", "predict", "describe", "score", "study", "corpus"}
     assert set(cli.COMMANDS) == commands
     assert commands <= {line.split()[0] for line in text.splitlines() if line.startswith("  ")}
 
 
-@pytest.mark.parametrize("words", [[], ["fit"], ["study"], ["corpus"], ["corpus", "build"]])
+@pytest.mark.parametrize(
+    "words", [[], ["fit"], ["score"], ["study"], ["corpus"], ["corpus", "build"]]
+)
 def test_a_command_without_arguments_explains_itself(words: list[str], capsys):
     with pytest.raises(SystemExit) as end:
         main(words)

@@ -162,7 +162,7 @@ class OwnVotes(FrozenInThreeParts):
         own = self.own
         return own.mapped if own.embeddings else self._data.items.array(own.column)
 
-    def _usable(self) -> OwnData:
+    def usable(self) -> OwnData:
         """What can be trained on.
 
         Where the user has to decide something first, the error names the option to decide it by.
@@ -185,7 +185,7 @@ class OwnVotes(FrozenInThreeParts):
 
     def read(self) -> tuple[Inputs, VoteTable]:
         """Texts or images, and their votes; raises an `InputError` for ready embeddings."""
-        data = self._usable()
+        data = self.usable()
         return self.own.shown(data, self.image_side), data.table.votes
 
     def prepare_data(self) -> None:
@@ -197,7 +197,7 @@ class OwnVotes(FrozenInThreeParts):
         """Embeddings, votes and split; ready embeddings stay in their file."""
         if self.embedder:
             return super().load()
-        items, table = self._usable()
+        items, table = self.usable()
         column = f"{items.source}, column {self.own.column},"
         refuse_unusual(self._array, self.own.embeddings or column)
         inputs = MemmapInputs(self._array, table.voted)

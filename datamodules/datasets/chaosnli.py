@@ -102,6 +102,11 @@ class ChaosNLI(FrozenInThreeParts):
         votes = VoteTable(counts, source=" and ".join(map(str, paths)))
         return [text for part in texts for text in part], votes
 
+    def item_ids(self) -> list[str]:
+        """The uids."""
+        paths = [find(self.root, self.FILES[subset]) for subset in self.subsets]
+        return [uid for path in paths for uid in read_table(path, ("uid",))["uid"]]
+
 
 def read_subset(path: Path, task: Task, template: str) -> tuple[list[str], list[str], VoteTable]:
     """Ids, texts by the template, and votes of one file's items."""

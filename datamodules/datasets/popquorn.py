@@ -77,6 +77,11 @@ class POPQUORN(FrozenInThreeParts):
         np.add.at(counts, (self.ratings.item, self.ratings.label), 1)
         return texts, VoteTable(counts, source=str(path))
 
+    def item_ids(self) -> list[str]:
+        """The instance_ids, in the order that `read` has them in."""
+        ids = read_table(find(self.root, self.FILE), COLUMNS[:1])[COLUMNS[0]]
+        return np.unique(np.array(ids, dtype=object)).tolist()
+
     def summarize(self) -> DatasetSummary:
         """With the single ratings and who gave them."""
         items, votes = self.read()

@@ -109,7 +109,7 @@ def test_make_has_the_targets_that_are_named(page: Path):
 
 @each_page
 def test_commands_are_commands(page: Path):
-    known = {"fit", "validate", "test", "predict", "describe", "study", "corpus"}
+    known = {"fit", "validate", "test", "predict", "describe", "score", "study", "corpus"}
     assert {words[0] for words in commands(page.read_text())} <= known
 
 

@@ -61,8 +61,10 @@ from studies.plan.comparable_runs import read_weights
 from studies.plan.study import Study
 from studies.report.owned_files import LIST, Owner, owned_files
 from tests.conftest import write_human_labels
+from studies.scoring.prediction_file import read_prediction_file
 from tests.datamodules.io.test_idx import idx_bytes
 from tests.finished import FINISHED
+from tests.studies.scoring.files import by_class, some_probs, write_table
 
 ROOT = Path(__file__).parents[2]
 RNG = np.random.default_rng(11)
@@ -490,6 +492,15 @@ def no_stage() -> dict[str, np.ndarray]:
     raise InputError("stage.safetensors is not whole.")
 
 
+def scored(path: Path) -> Any:
+    return read_prediction_file(path, ("no", "yes", "unsure"), ("item", "index"), 12)
+
+
+def scored_table(name: str) -> bytes:
+    table = {"item": list(range(12)), **by_class(some_probs(12, 3), ("no", "yes", "unsure"))}
+    return on_disk(name, lambda path: write_table(path, table))
+
+
 REGIONS = {"easy": 1, "ambiguous": 1, "hard": 1}
 CORPUS_REPORT = {
     "options": {"seed": 0},
@@ -507,6 +518,23 @@ CORPUS_REPORT = {
     "corpus_leakage": [],
 }
 READERS = [
+    *(
+        Reader(
+            f"{kind} (anybody's predictions)",
+            f"mine.{ending}",
+            partial(scored_table, f"mine.{ending}"),
+            scored,
+            slow=True,
+        )
+        for kind, ending in (("CSV", "csv"), ("parquet", "parquet"), ("JSON lines", "jsonl"))
+    ),
+    Reader(
+        "npy (anybody's predictions)",
+        "mine.npy",
+        lambda: in_memory(lambda stream: np.save(stream, some_probs(12, 3))),
+        scored,
+    ),
+    Reader("parquet (predictions to score)", "run.parquet", predictions, scored, slow=True),
     Reader("CSV (own votes)", "own.csv", own_csv, own_single, slow=True),
     Reader(
         "parquet (own counts)", "own.parquet", lambda: parquet(own_table()), own_counts, slow=True

@@ -17,6 +17,8 @@ from datamodules import OwnVotes
 from experiment.config_files import check_config
 from experiment.configuration import resolve
 from studies.plan.study import Study
+from studies.scoring.prediction_file import read_prediction_file
+from studies.scoring.score_options import FORMATS, parse_score
 from tests.hostile.outcomes import outcome
 from tests.hostile.test_hostile_arrays import refused
 from tests.hostile.test_hostile_text import BOMB
@@ -124,6 +126,18 @@ def test_results_of_a_run_that_are_no_file(kind: str, tmp_path: Path):
     # as for a run that was not trained here
     ends = "sentence" if (tmp_path / "history.json").exists() else "result"
     assert outcome(lambda: read_history(tmp_path), "history.json") == ends
+
+
+@BY_KIND
+@pytest.mark.parametrize("ending", FORMATS)
+def test_predictions_to_score_are_a_file(kind: str, ending: str, tmp_path: Path):
+    path = ENDLESS[kind](tmp_path / f"mine{ending}")
+
+    def read() -> None:
+        options = parse_score([str(path), "--data", "Digits"])
+        read_prediction_file(options.files[0], ("no", "yes"), ("item",), 10)
+
+    refused(read, path.name)
 
 
 @pytest.mark.parametrize("name", ["votes.csv", "votes.parquet"])
