@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from datamodules.votes.table import VoteTable
-from metrics import every_score
 from metrics.registry import Score
-from metrics.worth import LEAST_ITEMS, Bounds, best_constants, score_bounds, score_floors
+from metrics.worth import Bounds, best_constants, part_bounds, score_floors
+from metrics.worth.floors import score_values
 from studies.analysis.statistics import holm
 from studies.scoring.resampling import Asked, Spread, spreads
 
@@ -98,13 +98,10 @@ def _bounds(
     seed: int,
 ) -> dict[str, dict[str, Bounds]]:
     """Floors and ceilings of each part; nothing where ceilings are not known."""
-    counts, before = votes.counts, training.counts
-    if counts is None or before is None:
+    if votes.counts is None:
         return {name: {} for name in parts}
-    return {
-        name: score_bounds(before, counts[mask], scores, seed) if mask.sum() >= LEAST_ITEMS else {}
-        for name, mask in parts.items()
-    }
+    known = part_bounds(training.probs, votes.counts, parts, scores, seed)
+    return {name: known.get(name, {}) for name in parts}
 
 
 def _judged(
@@ -115,7 +112,11 @@ def _judged(
     scores: Sequence[Score],
     seed: int,
 ) -> Judgement:
-    values = {name: every_score(table, people) for name, table in tables.items()}
+    names = [score.name for score in scores]
+    values = {
+        name: dict(zip(names, score_values(scores, table, people).tolist(), strict=True))
+        for name, table in tables.items()
+    }
     asked: dict[Any, Asked] = {name: (table, scores) for name, table in tables.items()}
     asked |= _asked_of_floors(people, training, scores)
     spread = dict(zip(asked, spreads(list(asked.values()), people, seed), strict=True))
@@ -159,7 +160,7 @@ def _found(value: float, spread: Spread, floor: Spread | None, bounds: Bounds | 
     """
     low, high = spread.interval(value)
     skill = bounds.skill(value) if bounds else None
-    if bounds is None or bounds.floor is None or skill is None or math.isnan(skill):
+    if bounds is None or bounds.floor is None or bounds.ceiling is None or skill is None:
         return Found(value, low, high, NAN, NAN, NAN)
     room = bounds.floor - bounds.ceiling
     gained = ((floor.values if floor else 0.0) - spread.values) / room

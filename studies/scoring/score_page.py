@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from metrics.registry import Score
+from metrics.worth import ceiling_in_words
 from studies.html_page import caption, details, document, picture
 from studies.scoring.judgement import Difference, Found, Judgement
 from studies.scoring.score_figure import WIDTH
@@ -108,12 +109,7 @@ def _floor(judged: Judgement, score: Score) -> GridCell:
 
 def _ceiling(judged: Judgement, score: Score) -> GridCell:
     bounds = judged.bounds.get(score.name)
-    if bounds is None:
-        return GridCell(NOTHING)
-    ends = between(bounds.low, bounds.high, score.digits)
-    if bounds.uncertain:
-        return GridCell(ends)
-    return GridCell(number(bounds.ceiling, score.digits))
+    return GridCell(ceiling_in_words(bounds, score.digits) if bounds else NOTHING)
 
 
 def _cell(score: Score, found: Found, bold: bool) -> GridCell:

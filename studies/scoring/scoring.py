@@ -19,7 +19,8 @@ from datamodules.labelled_items import LabelledItems, labelled_items
 from datamodules.votes.labels import escaped, printed
 from experiment.build import build
 from experiment.configuration import resolve
-from metrics.registry import registered
+from metrics.registry import Score, registered
+from metrics.worth import ceiling_in_words
 from studies.scoring.judged_items import judged_items
 from studies.scoring.judgement import Judgement, judge
 from studies.scoring.prediction_file import read_prediction_file
@@ -45,7 +46,8 @@ def score(options: ScoreOptions, typed: Sequence[str]) -> None:
     ]
     rows, probs = judged_items(files, items, options.split)
     tables = dict(zip(names_of(options.files), probs.values(), strict=True))
-    parts, notes = judged_parts(tables, items, rows, data.seed)
+    scores = list(registered(data.ordinal).values())
+    parts, notes = judged_parts(tables, items, rows, scores, data.seed)
     what = {"all": "items", "given": "given items"}.get(options.split, f"{options.split} items")
     crowd = "SIMULATED annotators" if data.simulated else ""
     title = ", ".join(filter(None, [f"{len(rows):,} {what} of {items.name}", crowd]))
@@ -88,12 +90,16 @@ def names_of(paths: Sequence[Path]) -> list[str]:
 
 
 def judged_parts(
-    tables: Mapping[str, np.ndarray], items: LabelledItems, rows: np.ndarray, seed: int
+    tables: Mapping[str, np.ndarray],
+    items: LabelledItems,
+    rows: np.ndarray,
+    scores: Sequence[Score],
+    seed: int,
 ) -> tuple[dict[str, Judgement], list[str]]:
     """All items, then those on which annotators agree and those on which they do not, by heading;
     and what a reader must know.
     """
-    scores, training = list(registered().values()), items.votes.take(items.splits["train"])
+    training = items.votes.take(items.splits["train"])
     unanimous = items.unanimous[rows]
     masks = {
         "All items": np.ones(len(rows), bool),
@@ -156,7 +162,7 @@ def tell(judged: Judgement, title: str, simulated: bool, notes: Sequence[str], p
                 number(each.value, digits),
                 between(each.low, each.high, digits),
                 "" if floor is None else number(floor, digits),
-                number(bounds.ceiling, digits) if bounds else "",
+                ceiling_in_words(bounds, digits) if bounds else "",
                 "" if math.isnan(each.skill) else f"{each.skill:.1%}",
             )
         console.print(table)

@@ -60,8 +60,8 @@ from studies.analysis.comparison.loss_barrier import LossLine
 from studies.plan.comparable_runs import read_weights
 from studies.plan.study import Study
 from studies.report.owned_files import LIST, Owner, owned_files
-from tests.conftest import write_human_labels
 from studies.scoring.prediction_file import read_prediction_file
+from tests.conftest import write_human_labels
 from tests.datamodules.io.test_idx import idx_bytes
 from tests.finished import FINISHED
 from tests.studies.scoring.files import by_class, some_probs, write_table
