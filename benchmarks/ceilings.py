@@ -3,8 +3,8 @@ item by item, distributions drawn from a flat Dirichlet given the votes, and sco
 
 Votes are drawn from known distributions (correlated normal logits, which are no mixture of
 Dirichlets), so that it is also known how far each side's ceiling is off. The loop scores four means
-alone and knows no interval; it draws each item's distribution ten times, as ours do of 10,000
-items. Times are seconds of one core.
+alone and knows no interval; it draws each item's distribution ten times.
+Times are seconds of one core.
 
     OMP_NUM_THREADS=1 python -m benchmarks.ceilings        about a minute
 

@@ -25,7 +25,7 @@ from metrics.worth.vote_prior import VotePrior
 DRAWS = 2  # of all items' distributions, under the best prior
 # A sample of a larger table says as much about how far the ceilings of other priors are from that
 # of the best one.
-MOST_FOR_EXTREMES = 10_000
+MOST_FOR_EXTREMES = 5_000
 
 
 def score_bounds(

@@ -18,6 +18,7 @@ DROP = (
     3.32  # of the log-likelihood: half the 99 % quantile of chi-squared with one degree of freedom
 )
 SCALES = np.geomspace(0.25, 64, 7)  # of a fitted component's precision
+NEAR = np.geomspace(0.5, 4, 13)  # the same, of all components at once
 
 
 def plausible_priors(counts: np.ndarray, seed: int) -> list[VotePrior]:
@@ -25,7 +26,17 @@ def plausible_priors(counts: np.ndarray, seed: int) -> list[VotePrior]:
     counts = fewer_votes(counts[some_of(np.arange(len(counts)), FIT_ITEMS, seed)])
     fits = [fit_mixture(counts, per_class) for per_class in (0, 1, 2)]
     best = max(fits, key=lambda fit: fit.aic).prior
-    return [best, *_extremes(counts, _dictionary([fit.prior for fit in fits], counts), seed)]
+    dictionary = _dictionary([fit.prior for fit in fits], counts)
+    return [best, *_narrower_and_broader(best, counts), *_extremes(counts, dictionary, seed)]
+
+
+def _narrower_and_broader(best: VotePrior, counts: np.ndarray) -> list[VotePrior]:
+    """The best prior with all its precisions as low, and as high, as the votes allow."""
+    rows, repeats = np.unique(counts, axis=0, return_counts=True)
+    scaled = [VotePrior(np.clip(best.alphas * scale, LEAST, MOST), best.weights) for scale in NEAR]
+    fits = np.array([prior.log_likelihood(rows, repeats) for prior in scaled])
+    allowed = np.flatnonzero(fits >= fits.max() - DROP)
+    return [scaled[allowed[0]], scaled[allowed[-1]]]
 
 
 def _dictionary(priors: list[VotePrior], counts: np.ndarray) -> np.ndarray:
