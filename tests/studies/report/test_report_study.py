@@ -128,7 +128,8 @@ REPORT: dict[str, Any] = {
     ],
 }
 FIGURES = {"sweep", "brier", "history", "js", "high", "nets-barrier", "nets-cka"}
-TABLES = {"main", "js-spearman", "js-bins", "high-spearman", "high-bins", "nets", "claims"}
+TABLES = {"main", "ensembles", "nets", "claims"}
+TABLES |= {"js-spearman", "js-bins", "high-spearman", "high-bins"}
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +176,7 @@ def test_every_file_of_the_report_is_there(tiny):
     page = (out / "report.html").read_text()
     assert "Not drawn: SimpleFFN has no layer that gives maps." in page
     assert "These digits say nothing about photographs." in page
-    assert page.count("<section>") == 1 + 5 + 4 + 1
+    assert page.count("<section>") == 1 + 1 + 5 + 4 + 1
     for section in page.split("<section>"):
         assert "SIMULATED annotators" in section
         assert "REDUCED scale: two epochs." in section
@@ -444,7 +445,8 @@ def test_a_copy_replaces_an_earlier_one_and_nothing_else(tiny, tmp_path):
     (tmp_path / "a" / "notes.txt").write_text("a person's")
     write_copy(replace(report, figures=report.figures[:1], claims=[]), tmp_path / "a")
     left = {path.name for path in (tmp_path / "a").rglob("*") if path.is_file()}
-    assert left == {"README.md", LIST, "main.md", "main.csv", "sweep.png", "notes.txt"}
+    tables = {f"{name}.{kind}" for name in ("main", "ensembles") for kind in ("md", "csv")}
+    assert left == {"README.md", LIST, *tables, "sweep.png", "notes.txt"}
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "README.md").write_text("# A person's own page\n")
     with pytest.raises(InputError, match="was not written by a copy"):
