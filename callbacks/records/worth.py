@@ -93,7 +93,7 @@ def worth_of(metrics: Mapping[str, float], data: VoteDataModule) -> tuple[Record
 class _Question:
     """What bounds are asked for; the same question has the same answer."""
 
-    digests: tuple[str, ...]  # of all that is not compared
+    digests: tuple[str, ...]  # of all that is not compared, and the masks' names
     scores: tuple[Score, ...]
     train: VoteTable = field(compare=False)
     test: VoteTable = field(compare=False)
@@ -108,7 +108,8 @@ class _Question:
         scores: tuple[Score, ...],
     ) -> "_Question":
         votes = digest_of_votes(train), digest_of_votes(test)
-        return cls((*votes, digest_of_values(*masks.values())), scores, train, test, masks)
+        digests = *votes, digest_of_values(*masks.values()), *masks
+        return cls(digests, scores, train, test, masks)
 
 
 @lru_cache(maxsize=16)
