@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 BLOCK = 1 << 21  # likelihoods that are worked on at once: memory stays small beside the votes
 MOST_VOTES = 500  # of an item that tell which component it is of: more would not tell it better
@@ -63,9 +63,11 @@ class VotePrior:
 
     def log_likelihood(self, counts: np.ndarray, repeats: np.ndarray) -> float:
         """Of all votes together, where each row of counts comes so many times; up to a constant."""
-        weights = np.log(self.weights)
-        parts = (logsumexp(block + weights, axis=1) for _, block in self.log_likelihoods(counts))
-        return float(repeats @ np.concatenate(list(parts)))
+        total = 0.0
+        for rows, scores in self.log_likelihoods(counts):
+            each: np.ndarray = np.logaddexp.reduce(scores + np.log(self.weights), axis=1)
+            total += float(repeats[rows] @ each)
+        return total
 
 
 def fewer_votes(counts: np.ndarray) -> np.ndarray:
