@@ -20,9 +20,12 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from core.parent_process import FIRST
 from tests.waiting import HANGS
 
 ROOT = Path(__file__).parents[1]
+# in the environment of a process: those that Lightning starts beside it are forked as well
+FORKED_RANKS = "FORKED_RANKS"
 LARGEST = 150_000  # bytes of a request, which are mostly its environment
 
 
@@ -166,6 +169,14 @@ class ForkedJobServer(Process):
         self.stdin.close()
         self.stdout.close()
         self.wait()
+
+
+def forked_rank(command: list[str], env: dict[str, str], cwd: str | None) -> Process:
+    """What Lightning starts the other processes of a run by, in place of subprocess.Popen; they end
+    with the server, whose children they are.
+    """
+    first = {name: value for name, value in env.items() if name != FIRST}
+    return Process(command[2:], command[1], Path(cwd or Path.cwd()), first, stdout=1, stderr=2)
 
 
 def run(

@@ -15,11 +15,13 @@ import socket
 import sys
 import warnings
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import sklearn.datasets  # noqa: F401  # which is imported late, and so would be by every child
 import torch.utils.tensorboard
+from lightning.pytorch.strategies.launchers import subprocess_script
 
 import experiment.plurality_cli  # noqa: F401
 import studies.commands
@@ -88,6 +90,8 @@ def _become(request: dict[str, Any], files: list[int], server: int, client: sock
     sys.argv = request["command"]
     processes.server = lambda: processes.Server(server, client)
     studies.launch.job_server.open_server = processes.ForkedJobServer
+    if os.environ.pop(processes.FORKED_RANKS, None):
+        subprocess_script.subprocess = SimpleNamespace(Popen=processes.forked_rank)
     # also the end of a job that a job server has forked meanwhile
     end_after(run_script)
 
