@@ -23,7 +23,7 @@ from datamodules import CIFAR10H, POPQUORN, ChaosNLI
 from datamodules.datasets import digits, simulated_soft_digits
 from datamodules.datasets.cifar10h import RECORD
 from datamodules.io import mnist
-from studies.launch import job_server
+from studies.launch import job_server, pack_results
 from tests import processes
 from tests.devices.both import OPTIONS, Trained, cli, read_run, start, write_callbacks
 
@@ -32,6 +32,12 @@ settings.register_profile(
     "plurality", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("plurality")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Several processes that run tests have the processes that these ask for forked from one."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        processes.start_server()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -74,6 +80,16 @@ def forked_jobs() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job_server, "open_server", processes.ForkedJobServer)
+        yield
+
+
+@pytest.fixture(scope="module")
+def no_pictures_of_runs() -> Iterator[None]:
+    """Packed runs leave no pictures of their own where a test looks at the report of all of them;
+    tests/callbacks/figures/test_drawing.py looks at those of a packed run.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pack_results, "draw_pictures", lambda pictures, folder: [])
         yield
 
 
