@@ -103,6 +103,8 @@ def tiny(base: str, folder: Path, root: Path, seeds: list[int], **options) -> St
     for probe in probes["all"]["trainer.callbacks"]:
         if probe["class_path"] == "OODScores":
             probe["init_args"] |= {"k": 3}
+        if probe["class_path"] == "HessianSpectrum":
+            probe["init_args"] |= {"trace_tolerance": 0.3, "most_products": 25}
     if base == "basins_frozen":
         probes["all"]["trainer.callbacks"].pop()  # Grad-CAM
     for grid in ("main", "family"):
