@@ -24,6 +24,7 @@ from datamodules.datasets import digits, simulated_soft_digits
 from datamodules.datasets.cifar10h import RECORD
 from datamodules.io import mnist
 from studies.launch import job_server, pack_results
+from studies.report import copy
 from tests import processes
 from tests.devices.both import OPTIONS, Trained, cli, read_run, start, write_callbacks
 
@@ -84,12 +85,15 @@ def forked_jobs() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def no_pictures_of_runs() -> Iterator[None]:
-    """Packed runs leave no pictures of their own where a test looks at the report of all of them;
-    tests/callbacks/figures/test_drawing.py looks at those of a packed run.
+def fewer_pictures() -> Iterator[None]:
+    """Where a test looks at the report of many packed runs, these leave no pictures of their own,
+    and those of a report's copy are blank.
+
+    tests/callbacks/figures/test_drawing.py and tests/studies/report/test_copy.py look at such.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pack_results, "draw_pictures", lambda pictures, folder: [])
+        patch.setattr(copy, "render", lambda figure, kind, dpi: b"blank")
         yield
 
 

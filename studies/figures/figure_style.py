@@ -26,16 +26,12 @@ WIDTH, FULL_WIDTH = 5.0, 7.2  # inches: of one panel, and of several side by sid
 
 
 def render(figure: Figure, kind: str, dpi: int = 200) -> bytes:
-    """The file's content; equal figures give equal files.
-
-    The first one places everything; further files are laid out as that one, which takes no time.
-    """
+    """The file's content; equal figures give equal files."""
     stream = io.BytesIO()
     with matplotlib.rc_context(LOOK):
         figure.savefig(
             stream, format=kind, dpi=dpi, metadata={"Date": None} if kind == "svg" else None
         )
-    figure.set_layout_engine("none")
     return stream.getvalue()
 
 

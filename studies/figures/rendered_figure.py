@@ -47,12 +47,12 @@ def rendered(
     try:
         with matplotlib.rc_context(LOOK):
             figure, messages = draw()
-        png, svg = (render(figure, "png"), render(figure, "svg")) if figure else (b"", b"")
+        files = (render(figure, "svg"), render(figure, "png")) if figure else (b"", b"")
     except InputError:
         raise
     except Exception as error:
         return RenderedFigure(spec, None, [*caption, f"Not drawn: {reason(error)}"], listings)
-    return RenderedFigure(spec, figure, [*caption, *messages], listings, svg, png)
+    return RenderedFigure(spec, figure, [*caption, *messages], listings, *files)
 
 
 def rendered_figure(

