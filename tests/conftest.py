@@ -89,7 +89,7 @@ def fewer_pictures() -> Iterator[None]:
     """Where a test looks at the report of many packed runs, these leave no pictures of their own,
     and those of a report's copy are blank.
 
-    tests/callbacks/figures/test_drawing.py and tests/studies/report/test_copy.py look at such.
+    tests/callbacks/figures/test_drawing.py and tests/studies/report/test_report_study.py draw them.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pack_results, "draw_pictures", lambda pictures, folder: [])
