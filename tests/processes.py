@@ -65,6 +65,7 @@ def server() -> socket.socket:
     processes, else of an own one.
     """
     requests = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    atexit.register(requests.close)
     try:
         requests.connect(address(os.getppid()))
     except ConnectionRefusedError:
