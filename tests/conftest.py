@@ -26,7 +26,8 @@ from datamodules.datasets import digits, simulated_soft_digits
 from datamodules.datasets.cifar10h import RECORD
 from datamodules.io import mnist
 from datamodules.io.files import sha256
-from studies.launch import job_server
+from studies.launch import job_server, pack_results
+from studies.report import copy
 from tests import processes
 from tests.devices.both import OPTIONS, Trained, cli, read_run, start, write_callbacks
 
@@ -35,6 +36,12 @@ settings.register_profile(
     "plurality", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("plurality")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Several processes that run tests have the processes that these ask for forked from one."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        processes.start_server()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -77,6 +84,19 @@ def forked_jobs() -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job_server, "open_server", processes.ForkedJobServer)
+        yield
+
+
+@pytest.fixture(scope="module")
+def fewer_pictures() -> Iterator[None]:
+    """Where a test looks at the report of many packed runs, these leave no pictures of their own,
+    and those of a report's copy are blank.
+
+    tests/callbacks/figures/test_drawing.py and tests/studies/report/test_report_study.py draw them.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pack_results, "draw_pictures", lambda pictures, folder: [])
+        patch.setattr(copy, "render", lambda figure, kind, dpi: b"blank")
         yield
 
 

@@ -18,44 +18,60 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
+from core.parent_process import FIRST
 from tests.waiting import HANGS
 
 ROOT = Path(__file__).parents[1]
+# in the environment of a process: those that Lightning starts beside it are forked as well
+FORKED_RANKS = "FORKED_RANKS"
+PARENT = "PARENT"  # a word that becomes the pid of the server, whose children they are
 LARGEST = 150_000  # bytes of a request, which are mostly its environment
 
 
-class Server(NamedTuple):
-    pid: int
-    requests: socket.socket
-
-
-@cache
-def server() -> Server:
-    """The process that all others are forked from: one for each that runs tests, which it ends
-    with.
+def address(owner: int) -> str:
+    """Where the server takes requests that was started by this process; Linux forgets such a name
+    with the socket.
     """
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ends = [theirs.fileno(), ours.fileno()]
-    command = [sys.executable, "-m", "tests.warm_server", *map(str, ends), str(os.getpid())]
+    return f"\0plurality-tests-{owner}"
+
+
+def start_server() -> None:
+    """Start the process that all others are forked from; it ends with this one."""
+    requests = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    requests.bind(address(os.getpid()))
+    command = [sys.executable, "-m", "tests.warm_server", str(requests.fileno()), str(os.getpid())]
     # threads that wait for each other leave the cores to other tests
     patient = {
         **os.environ,
         "OMP_WAIT_POLICY": "passive",
     }
     process = subprocess.Popen(
-        command, cwd=ROOT, env=patient, pass_fds=ends, stdin=subprocess.DEVNULL
+        command, cwd=ROOT, env=patient, pass_fds=[requests.fileno()], stdin=subprocess.DEVNULL
     )
-    theirs.close()
-    atexit.register(_stop, process, ours)
-    return Server(process.pid, ours)
-
-
-def _stop(process: subprocess.Popen, requests: socket.socket) -> None:
     requests.close()
+    atexit.register(_stop, process)
+
+
+def _stop(process: subprocess.Popen) -> None:
     with process:
         process.kill()
+
+
+@cache
+def server() -> socket.socket:
+    """By which to ask for a process: of the server of who hands the tests out to several
+    processes, else of an own one.
+    """
+    requests = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    atexit.register(requests.close)
+    try:
+        requests.connect(address(os.getppid()))
+    except ConnectionRefusedError:
+        start_server()
+        requests.connect(address(os.getpid()))
+    return requests
 
 
 class Process:
@@ -92,7 +108,7 @@ class Process:
                 file if isinstance(file, int) else file.fileno()
                 for file in (nothing if stdin is None else stdin, output, errors, theirs)
             ]
-            socket.send_fds(server().requests, [request], files)
+            socket.send_fds(server(), [request], files)
         self.pid = self._heard(HANGS)
         assert self.pid is not None, "it hangs"
 
@@ -147,7 +163,7 @@ class ForkedJobServer(Process):
     def __init__(self, environment: dict[str, str]):
         (theirs, to), (back, answers) = os.pipe(), os.pipe()
         super().__init__(
-            [str(server().pid)],
+            [PARENT],
             "studies/launch/job_server.py",
             Path.cwd(),
             environment,
@@ -166,6 +182,14 @@ class ForkedJobServer(Process):
         self.stdin.close()
         self.stdout.close()
         self.wait()
+
+
+def forked_rank(command: list[str], env: dict[str, str], cwd: str | None) -> Process:
+    """What Lightning starts the other processes of a run by, in place of subprocess.Popen; they end
+    with the server, whose children they are.
+    """
+    first = {name: value for name, value in env.items() if name != FIRST}
+    return Process(command[2:], command[1], Path(cwd or Path.cwd()), first, stdout=1, stderr=2)
 
 
 def run(

@@ -2,6 +2,8 @@
 shape.
 """
 
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from corpora.options import CorpusOptions, read_options
 from datamodules.datasets.simulated_soft_digits import FOLDER
 from datamodules.io.files import AbsentFile
 from experiment.configuration import write_config
-from studies.plan.study import Study
+from studies.plan.study import Run, Study
 from tests.datamodules.embedders.small_embedder import CLASS_PATH
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -100,8 +102,8 @@ def test_one_step_and_a_test_with_each_set_of_callbacks(
         "--config",
         str(path),
         *ONE_STEP,
-        "--model.network.width",
-        "4",
+        "--model.network",
+        "LeNet",
     ]
     options += ["--trainer.default_root_dir", str(tmp_path)]
     run = main(["fit", *options]).run_dir
@@ -122,13 +124,19 @@ def _no_network(path: Path, file) -> None:
     raise AbsentFile(f"{path} is absent and nothing is downloaded in a test.")
 
 
+@cache
+def runs_of(path: Path) -> tuple[Study, list[Run]]:
+    """A study and its runs, which several tests ask for and none may change."""
+    study = Study.load(path)
+    return study, study.runs()
+
+
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.name)
 def test_each_study_expands_to_runs_that_the_command_line_takes(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(CONFIGS.parent)
-    study = Study.load(path)
-    runs = study.runs()
+    study, runs = runs_of(path)
     assert {grid for run in runs for grid in run.factors} == set(study.grids)
     assert len({run.name for run in runs}) == len(runs)
 
@@ -138,13 +146,13 @@ def test_one_step_with_the_first_run_of_each_study(
     path: Path, small_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(CONFIGS.parent)
-    config = Study.load(path).runs()[0].config
+    config = deepcopy(runs_of(path)[1][0].config)
     small = {
         "root": str(small_data),
         "cache": str(small_data),
         "embedder": {"class_path": CLASS_PATH, "init_args": {}},
     }
-    small |= {"per_class": 20, "val_items": 50}
+    small |= {"per_class": 20, "val_items": 50, "batch_size": 8}
     config["data"]["init_args"] |= {
         name: value for name, value in small.items() if name in config["data"]["init_args"]
     }

@@ -1,5 +1,5 @@
 """The process that those of tests/processes.py are forked from: `python -m tests.warm_server
-REQUESTS CLIENT PARENT`, two sockets and a pid.
+REQUESTS PARENT`, a socket and a pid.
 
 It imports what commands and jobs import, and computes nothing, as studies/launch/job_server.py does
 for jobs.
@@ -15,11 +15,13 @@ import socket
 import sys
 import warnings
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import sklearn.datasets  # noqa: F401  # which is imported late, and so would be by every child
 import torch.utils.tensorboard
+from lightning.pytorch.strategies.launchers import subprocess_script
 
 import experiment.plurality_cli  # noqa: F401
 import studies.commands
@@ -30,13 +32,11 @@ from studies.launch.forked_process import end_after
 from tests import processes
 
 
-def serve(requests: socket.socket, client: socket.socket) -> None:
-    """Fork for every request, and tell its sender the pid and later the exit code.
-
-    Who is forked may send requests too.
-    """
+def serve(requests: socket.socket) -> None:
+    """Fork for every request, and tell its sender the pid and later the exit code."""
     # by the file that says that it has ended: its pid, and where to tell
     going: dict[int, tuple[int, socket.socket]] = {}
+    address = requests.getsockname()
     while True:
         for ready in select.select([requests, *going], [], [])[0]:
             if ready is not requests:
@@ -52,7 +52,7 @@ def serve(requests: socket.socket, client: socket.socket) -> None:
                     os.close(file)
                     other[1].close()
                 requests.close()
-                _become(json.loads(request), files, server, client)
+                _become(json.loads(request), files, server, address)
             for file in files[:3]:
                 os.close(file)
             sender = socket.socket(fileno=files[3])
@@ -65,8 +65,11 @@ def _tell(sender: socket.socket, number: int) -> None:
         sender.send(str(number).encode())
 
 
-def _become(request: dict[str, Any], files: list[int], server: int, client: socket.socket) -> None:
-    """Be the process that was asked for, as if Python had been started for it, and exit."""
+def _become(request: dict[str, Any], files: list[int], server: int, address: bytes) -> None:
+    """Be the process that was asked for, as if Python had been started for it, and exit.
+
+    It may ask for processes too.
+    """
     die_with_parent(server)
     os.setsid()
     for target, file in enumerate(files[:3]):
@@ -85,9 +88,13 @@ def _become(request: dict[str, Any], files: list[int], server: int, client: sock
     if "PYTHONWARNINGS" in os.environ:
         # one of its actions
         warnings.simplefilter(os.environ["PYTHONWARNINGS"])  # pyright: ignore[reportArgumentType]
-    sys.argv = request["command"]
-    processes.server = lambda: processes.Server(server, client)
+    sys.argv = [str(server) if word == processes.PARENT else word for word in request["command"]]
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    client.connect(address)
+    processes.server = lambda: client
     studies.launch.job_server.open_server = processes.ForkedJobServer
+    if os.environ.pop(processes.FORKED_RANKS, None):
+        subprocess_script.subprocess = SimpleNamespace(Popen=processes.forked_rank)
     # also the end of a job that a job server has forked meanwhile
     end_after(run_script)
 
@@ -98,8 +105,8 @@ def run_script() -> None:
 
 
 if __name__ == "__main__":
-    die_with_parent(int(sys.argv[3]))
+    die_with_parent(int(sys.argv[2]))
     # Ctrl-C reaches all processes of a terminal; who runs the tests ends this one
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()  # or looking for garbage would copy all of it in each child
-    serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:3]))
+    serve(socket.socket(fileno=int(sys.argv[1])))

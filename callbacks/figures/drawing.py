@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
 from matplotlib.figure import Figure
+from PIL import Image
 
 from core.atomic_io import write_atomically
 from core.errors import InputError
@@ -18,13 +20,13 @@ Picture = Figure | Callable[[], Figure]  # a figure, or what draws it
 
 
 def draw_pictures(
-    pictures: Mapping[str, Picture], folder: Path, also: Callable[[str, Figure], None] | None = None
+    pictures: Mapping[str, Picture], folder: Path, also: Callable[[str, bytes], None] | None = None
 ) -> list[str]:
     """Draw to `figures/NAME.png` in a run's folder; returns a sentence for each picture that could
     not be drawn.
 
-    `also` is given every picture that could. Whatever drawing raises ends in the sentence: what was
-    measured does not depend on it.
+    `also` is given the content of every other file. Whatever drawing raises ends in the sentence:
+    what was measured does not depend on it.
     """
     notes = []
     for name, picture in pictures.items():
@@ -34,7 +36,7 @@ def draw_pictures(
             content = BytesIO()
             figure.savefig(content, format="png")
             if also:
-                also(name, figure)
+                also(name, content.getvalue())
             write_atomically(path, content.getvalue())
         except Exception as error:
             notes.append(f"figures/{name}.png is not drawn: {reason(error)}")
@@ -77,10 +79,11 @@ class Draws(Callback):
             return []
         loggers = [logger for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]
 
-        def log(name: str, figure: Figure) -> None:
+        def log(name: str, png: bytes) -> None:
+            pixels = np.asarray(Image.open(BytesIO(png)).convert("RGB")) if loggers else None
             for logger in loggers:
-                logger.experiment.add_figure(
-                    self.tag(name), figure, trainer.current_epoch, close=False
+                logger.experiment.add_image(
+                    self.tag(name), pixels, trainer.current_epoch, dataformats="HWC"
                 )
 
         return draw_pictures(pictures, folder or Path(trainer.default_root_dir), log)

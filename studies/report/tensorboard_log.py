@@ -7,9 +7,11 @@ an entry is a file of about a kilobyte.
 """
 
 import time
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from PIL import Image
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
 from torch.utils.tensorboard import SummaryWriter
@@ -19,6 +21,7 @@ from core.atomic_io import naming
 
 if TYPE_CHECKING:
     from studies.analysis.collect import Record
+    from studies.figures.rendered_figure import RenderedFigure
     from studies.report.report import Report
 
 # made at run time, so that no type checker sees them
@@ -32,17 +35,30 @@ def log_report(report: "Report", folder: Path) -> dict[str, Path]:
     records, now = list(report.collection.finished.values()), time.time_ns()
     with naming(folder.parent):
         with SummaryWriter(str(folder)) as writer:
-            for drawn in report.figures:
-                if drawn.figure:
-                    writer.add_figure(f"report/{drawn.spec.name}", drawn.figure, close=False)
-            if records and writer.file_writer:
-                writer.file_writer.add_summary(_columns(records))
+            summaries = [_image(drawn) for drawn in report.figures if drawn.figure]
+            if records:
+                summaries.append(_columns(records))
+            if writer.file_writer:
+                for summary in summaries:
+                    writer.file_writer.add_summary(summary)
         files = {path.name: path for path in folder.iterdir()}
         for number, record in enumerate(records):
             # a name of its own each time: TensorBoard goes on reading a file that it has open
             files[f"{record.run}/{NAME}.{now}.run"] = folder / f"{number}"
             _write_event(folder / f"{number}", _entry(record), now / 1e9)
     return files
+
+
+def _image(drawn: "RenderedFigure") -> Any:
+    """A figure's png as it is: `SummaryWriter.add_figure` would draw it again."""
+    with Image.open(BytesIO(drawn.png)) as picture:
+        image = Summary.Image(
+            width=picture.width,
+            height=picture.height,
+            colorspace=len(picture.getbands()),
+            encoded_image_string=drawn.png,
+        )
+    return Summary(value=[Summary.Value(tag=f"report/{drawn.spec.name}", image=image)])
 
 
 def _columns(records: "list[Record]") -> Any:

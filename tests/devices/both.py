@@ -82,7 +82,7 @@ def start(*command: str | Path) -> None:
     """Run a command from the project's folder, one thread in each of its processes, and show what
     it said where it fails.
     """
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", processes.FORKED_RANKS: "1"}
     if [*command[:2]] == cli():
         done = processes.run(command[2:], env=environment)
     else:

@@ -1,5 +1,4 @@
-"""A process that starts runs, kills them and starts them again: `python -m
-tests.experiment.killed_runs PLAN.json`.
+"""A process that starts runs, kills them and starts them again: `killed_runs.py PLAN.json`.
 
 It imports everything once and forks, so that a run that is killed costs no new start of Python.
 What the child does is what the command line (or `python -m studies.launch.job`) does. The plan is a

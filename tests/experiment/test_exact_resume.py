@@ -4,8 +4,6 @@ weights, optimizer, metrics, histories, records.
 
 import json
 import random
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,8 @@ from experiment.identity import run_name
 from studies.launch.job import write_job
 from studies.plan.packing import Job
 from studies.plan.study import Run
+from tests import processes
+from tests.waiting import HANGS
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = [
@@ -108,10 +108,12 @@ def _of_pack(moment: tuple, job: Path) -> list:
 def carry_out(folder: Path, *entries: Entry) -> list[list[str]]:
     """Start and kill; returns the phases in which each entry was hit."""
     (folder / "plan.json").write_text(json.dumps(entries))
-    command = [sys.executable, "-m", "tests.experiment.killed_runs", str(folder / "plan.json")]
-    # it gives each run ten minutes
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = processes.run(
+        [folder / "plan.json"],
+        check=True,
+        timeout=len(entries) * 25 * HANGS,  # it gives as much to each start of a run
+        script="tests/experiment/killed_runs.py",
+    )
     print(done.stdout)
     return [json.loads(line)["killed in"] for line in done.stdout.splitlines()]
 

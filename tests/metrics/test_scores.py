@@ -3,25 +3,14 @@ with uneven shards.
 """
 
 import re
-from functools import partial
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-import torch.distributed
-import torch.multiprocessing
 
 import metrics
-from core.errors import InputError
 from metrics import functional
-
-SHARDS = {0: [3, 4], 1: [1, 2, 1]}
-
-
-def pair(items: int, seed: int, classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
-    rng = np.random.default_rng(seed)
-    return tuple(torch.from_numpy(rng.dirichlet(np.ones(classes), items)) for _ in range(2))
+from tests import processes
+from tests.metrics.score_shard import SHARDS, pair, shard
 
 
 def in_batches(table: torch.Tensor, sizes: list[int]) -> tuple[torch.Tensor, ...]:
@@ -176,65 +165,14 @@ def test_items_that_are_kept_hold_no_graph():
 # Two processes
 
 
-def shard(rank: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    return [pair(size, seed=100 * (rank + 1) + number) for number, size in enumerate(SHARDS[rank])]
-
-
-def score_shard(rank: int, folder: str) -> None:
-    """Runs in a process of its own: scores one shard, in the middle and at the end."""
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2
-    )
-    collection, kept = metrics.every_metric(""), metrics.AllItems()
-    result = {}
-    for number, batch in enumerate(shard(rank)):
-        collection.update(*batch)
-        kept.update(*batch)
-        if number == 0:
-            result["in the middle"] = collection.compute()
-    result["at the end"] = collection.compute()
-    result["items"] = torch.cat(kept.compute(), 1)
-    result["refused"], result["diverged"] = refusals(rank), diverged_scores(rank)
-    torch.save(result, f"{folder}/rank{rank}.pt")
-    torch.distributed.destroy_process_group()
-
-
-def refusals(rank: int) -> list[str]:
-    """What this rank is told, in `compute`, where one rank alone has given a metric something else
-    than distributions.
-    """
-    result = []
-    collections = [
-        partial(collection, "") for collection in (metrics.mean_metrics, metrics.every_metric)
-    ]
-    for kind in (metrics.SoftNLL, metrics.HardAccuracy, metrics.EqualMassECE, *collections):
-        for wrong in (0, 1):
-            metric = kind()
-            for number, (probs, targets) in enumerate(shard(rank)):
-                metric.update(
-                    probs, (50 * targets).round() if rank == wrong and number == 1 else targets
-                )
-            with pytest.raises(InputError) as error:
-                metric.compute()
-            result.append(str(error.value))
-    return result
-
-
-def diverged_scores(rank: int) -> dict[str, torch.Tensor]:
-    """What a validation comes to where one rank alone predicts NaN."""
-    collection = metrics.mean_metrics("")
-    for probs, targets in shard(rank):
-        collection.update(probs / 0 * 0 if rank == 1 else probs, targets)
-    return collection.compute()
-
-
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     """What each of two processes found."""
     folder = tmp_path_factory.mktemp("two")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(Path(__file__).parents[2])
-        torch.multiprocessing.spawn(score_shard, args=(str(folder),), nprocs=2)
+    both = [processes.Process([rank, folder], "tests/metrics/score_shard.py") for rank in SHARDS]
+    for process in both:
+        message, error = process.communicate()
+        assert process.returncode == 0, message + error
     return [torch.load(folder / f"rank{rank}.pt") for rank in SHARDS]
 
 

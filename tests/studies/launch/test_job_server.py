@@ -25,7 +25,10 @@ def wait(server: JobServer, jobs: int = 1) -> dict[Path, int]:
 
 
 @pytest.fixture
-def server():
+def server(forked_jobs: None):
+    """One that starts at once; tests/studies/plan/test_places.py runs a study by a server whose
+    Python is started anew.
+    """
     server = JobServer(threads=1)
     yield server
     server.kill()
@@ -34,7 +37,6 @@ def server():
 def test_jobs_end_each_for_itself_and_when_their_server_is_killed_another_takes_its_place(
     server: JobServer, tmp_path: Path
 ):
-    """One test of both, because importing everything takes a server long."""
     jobs = [tmp_path / f"job {n}.json" for n in range(3)]
     for job in jobs:
         server.start(job)

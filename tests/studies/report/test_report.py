@@ -418,6 +418,8 @@ def test_tensorboard_has_figures_and_one_hparams_entry_per_run(written):
     folder = written / "out" / "tensorboard"
     events = EventAccumulator(str(folder)).Reload()
     assert set(events.Tags()["images"]) == {"report/points", "report/lines", "report/curves"}
+    (logged,) = events.Images("report/points")
+    assert logged.encoded_image_string == (written / "out/figures/points.png").read_bytes()
     entries = {path.name for path in folder.iterdir() if path.is_dir()}
     study = Study.load(written / "sweep.yaml")
     assert entries == {run.name for run in study.runs()}
