@@ -46,7 +46,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Trained]:
     ]
     for command in ("fit", "test"):
         main([command, *options, "--trainer.default_root_dir", str(folder / "one")])
-        start(*cli(command, *options, *ddp))
+        start(*cli(command, *options, *ddp), forked_ranks=True)
     return read_run(folder / "one"), read_run(folder / "two")
 
 
