@@ -69,14 +69,14 @@ def lines_of(cell: Cell, digits: int, most: int) -> tuple[str, str, str]:
     )
 
 
-def difference_line(cell: Cell, digits: int) -> str:
+def difference_lines(cell: Cell, digits: int) -> dict[str, str]:
     """The difference from the reference with its interval, and what it would take to see it."""
     if cell.difference is None:
-        return ""
+        return {}
     low, high = cell.interval
     words = needed(cell.difference).in_short()
     shown = f"Δ {cell.difference.mean:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"
-    return f"{shown}; needs {words}" if words else shown
+    return {"difference": shown, "needed": f"needs {words}" if words else ""}
 
 
 def with_sd(mean: float, sd: float, digits: int) -> str:
@@ -140,10 +140,8 @@ def _below(factors: list[str], rows: list[list[GridCell]]) -> list[list[GridCell
 def _value(table: Table, row: Any, column: Any, most: int) -> GridCell:
     cell = table.cells[row, column]
     value, details, published = lines_of(cell, table.measure(column).digits, most)
-    difference = difference_line(cell, table.measure(column).digits)
-    return GridCell(
-        value, cell.best, {"p": details, "difference": difference, "published": published}
-    )
+    difference = difference_lines(cell, table.measure(column).digits)
+    return GridCell(value, cell.best, {"p": details, **difference, "published": published})
 
 
 def to_markdown(table: Table, section: Section) -> str:
