@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     fused_sgd: Callable[..., None]
     fused_adam: Callable[..., None]
     fused_adamw: Callable[..., None]
+    reconstruct_array: Callable[..., Any]
 
 
 class PrivateName(NamedTuple):
@@ -108,6 +109,12 @@ NAMES = {
     ),
     "fused_adam": PrivateName("torch", "_fused_adam_", _FUSED_ADAM, _OPTIMIZER_STEP),
     "fused_adamw": PrivateName("torch", "_fused_adamw_", _FUSED_ADAM, _OPTIMIZER_STEP),
+    "reconstruct_array": PrivateName(
+        "numpy._core.multiarray",
+        "_reconstruct",
+        "",
+        "the arrays of CIFAR-10N's file could not be allowed (datamodules/datasets/cifar10n.py)",
+    ),
 }
 
 _CLI = ("lightning.pytorch.cli", "LightningCLI")

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from numpy._core.multiarray import _reconstruct  # pyright: ignore[reportAttributeAccessIssue]
 from torch import Tensor
 from torch.serialization import safe_globals
 
+from core.compat import reconstruct_array
 from core.errors import InputError, name_rows
 from datamodules.datasets.cifar10h import ARCHIVE, ARCHIVE_SHA256, CIFAR10H, read_cifar_batch
 from datamodules.io.files import PublishedFile, find
@@ -24,7 +24,7 @@ VOTES = ("random_label1", "random_label2", "random_label3")  # who gave them is 
 ENTROPY_BINS = 10  # that the validation images are drawn evenly from
 # all that the published file needs to be unpickled: plain arrays of whole numbers
 ARRAYS = [
-    (_reconstruct, "numpy.core.multiarray._reconstruct"),
+    (reconstruct_array, "numpy.core.multiarray._reconstruct"),
     (np.ndarray, "numpy.ndarray"),
     (np.dtype, "numpy.dtype"),
     type(np.dtype(np.int64)),

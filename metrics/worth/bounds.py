@@ -98,4 +98,4 @@ def skill_in_words(bounds: Bounds, score: float) -> str:
         return "-"
     if bounds.uncertain:
         return f"{100 * ends[0]:.0f} to {100 * ends[1]:.0f} %"
-    return f"{100 * skill:.1f} %"
+    return f"{round(100 * skill, 1) + 0.0:.1f} %"  # no -0.0

@@ -32,6 +32,7 @@ from studies.scoring.shown_items import class_grid, item_grid
 PACKAGES = ("torch", "numpy", "scipy", "relplot")
 # what a dataset's options need beside them, though nothing is trained
 UNUSED = ["--model.network", "SimpleFFN"]
+WIDTH = 100  # of the table, so that no interval is broken
 
 
 def score(options: ScoreOptions, typed: Sequence[str]) -> None:
@@ -148,6 +149,7 @@ def about(items: LabelledItems, rows: np.ndarray, seed: int, options: ScoreOptio
 def tell(judged: Judgement, title: str, simulated: bool, notes: Sequence[str], path: Path) -> None:
     """The scores of all items, for whoever started it."""
     console = plain_console()
+    console.width = max(console.width, WIDTH)
     for name, found in judged.found.items():
         crowd = ", SIMULATED annotators" if simulated else ""
         table = Table(title=f"{name}{crowd}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False)

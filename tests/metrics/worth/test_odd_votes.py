@@ -28,7 +28,7 @@ def test_odd_tables_give_numbers_or_none(table: np.ndarray):
         ends = (bound.ceiling, bound.low, bound.high)
         if bound.ceiling is None:
             assert ends == (None, None, None)
-            assert name in ("entropy_spearman", "entropy_pearson")
+            assert name in ("entropy_spearman", "entropy_pearson", "disagreement_auroc")
         else:
             assert np.isfinite(ends).all()
             assert bound.low <= bound.ceiling <= bound.high

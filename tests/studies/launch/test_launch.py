@@ -89,8 +89,12 @@ def check_as_if_alone(runs: Path, folder: Path, options: list[str]) -> None:
     mine, theirs = read_results(packed), read_results(alone)
     assert mine
     assert theirs
-    assert {**mine, "metrics": 0, "checkpoint": 0} == {**theirs, "metrics": 0, "checkpoint": 0}
+    numbers = {"metrics": 0, "worth": 0, "checkpoint": 0}
+    assert {**mine, **numbers} == {**theirs, **numbers}
     assert mine["metrics"] == pytest.approx(theirs["metrics"], abs=1e-4)
+    assert mine["worth"].keys() == theirs["worth"].keys()
+    for name, worth in theirs["worth"].items():
+        assert mine["worth"][name] == pytest.approx(worth, abs=1e-3)
     weights = [
         torch.load(run / "checkpoints/best.ckpt", weights_only=True)["state_dict"]
         for run in (packed, alone)
