@@ -97,5 +97,6 @@ def skill_in_words(bounds: Bounds, score: float) -> str:
     if skill is None or ends is None:
         return "-"
     if bounds.uncertain:
-        return f"{100 * ends[0]:.0f} to {100 * ends[1]:.0f} %"
+        least, most = (f"{100 * end:.0f}" for end in ends)
+        return f"{least} %" if least == most else f"{least} to {most} %"
     return f"{round(100 * skill, 1) + 0.0:.1f} %"  # no -0.0

@@ -70,7 +70,8 @@ class CellWorth:
         if low == high:
             return f"skill {100 * skill:.1f} %"
         ends = sorted(100 * (self.floor - score) / (self.floor - end) for end in (low, high))
-        return f"skill {ends[0]:.0f} to {ends[1]:.0f} %"
+        least, most = (f"{end:.0f}" for end in ends)
+        return f"skill {least} %" if least == most else f"skill {least} to {most} %"
 
 
 def worth_of(records: Iterable[Record], metric: str) -> CellWorth | None:
