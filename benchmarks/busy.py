@@ -27,7 +27,7 @@ from datamodules.order import BatchOrder
 from datamodules.preparation import CropFlip
 from lightning_modules.networks import ResNet18
 
-ITEMS, BATCH, REPEATS, ROUNDS = 2_000, 128, 2, 2
+ITEMS, BATCH, REPEATS, ROUNDS = 2_000, 128, 20, 2
 CORES = os.cpu_count() or 1
 
 
