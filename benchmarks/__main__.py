@@ -100,7 +100,8 @@ def main(arguments: list[str], package: Path = PACKAGE, docs: Path | None = None
             failures.append(error)
             continue
         write(docs / "benchmarks.json", record)
-    record = {name: record[name] for name in found if name in record}  # those that still exist
+    # those that still exist, in the order in which they are read again
+    record = {name: record[name] for name in sorted(found) if name in record}
     write(docs / "benchmarks.json", record)
     (docs / "benchmarks.md").write_text(page(record, "make bench"), encoding="utf-8")
     print("\n" + comparisons({name: record[name] for name in names if name in record}))
