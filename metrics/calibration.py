@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
+from scipy.fft import irfft, next_fast_len, rfft
 from torch import Tensor
 
 from metrics import per_item
@@ -53,16 +54,67 @@ def binned_gap(confidence: Values, outcome: Values, bins: int) -> Tensor:
 
 
 def smooth_ece(probs: Values, target_probs: Values, against: Outcome = "majority") -> Tensor:
-    """Smooth calibration error of the top class (Blasiok and Nakkiran 2023), by its authors'
-    relplot: no bins to choose.
-    """
-    from relplot import smECE  # takes a second: it imports pandas, seaborn and sklearn
+    """Smooth calibration error of the top class (Blasiok and Nakkiran 2023): no bins to choose.
 
+    It is that of the authors' relplot, on the same grids, several times as fast.
+    """
     confidence, outcome = confidence_and_outcome(probs, target_probs, against)
-    return torch.as_tensor(
-        smECE(confidence.detach().cpu().numpy(), outcome.detach().cpu().numpy()),
-        dtype=torch.float64,
-    )
+    told, seen = (values.detach().cpu().numpy() for values in (confidence, outcome))
+    return torch.as_tensor(_SmoothGap(told, told - seen).at_its_own_width(), dtype=torch.float64)
+
+
+class _SmoothGap:
+    """The gaps of all items, smoothed along confidence by a Gaussian that is reflected at 0 and 1;
+    its size at a width that equals it, which is smooth calibration's choice of a width.
+    """
+
+    LEAST, HALVINGS = 0.001, 10  # widths that are told apart
+
+    def __init__(self, confidence: np.ndarray, gap: np.ndarray):
+        self.confidence, self.gap = confidence, gap
+        self.grids: dict[int, np.ndarray] = {}
+
+    def at_its_own_width(self) -> float:
+        """By halving: at a larger width the gap is smaller than the width."""
+        if self.at(1.0) > 1:
+            return self.at(1.0)
+        low, high = 0.0, 1.0
+        for _ in range(self.HALVINGS):
+            width = (low + high) / 2
+            if width < self.LEAST or width < self.at(width):
+                low = width
+            else:
+                high = width
+        return self.at(high)
+
+    def at(self, width: float) -> float:
+        """The mean of |smoothed gap| over items."""
+        points = max(2000, round(20 / width)) // 2 + 1
+        if points not in self.grids:
+            self.grids[points] = self._on_grid(points)
+        reflected = self.grids[points]
+        distance = np.linspace(-0.5, 0.5, points) / width
+        kernel = np.exp(-np.square(distance) / 2) / (np.sqrt(2 * np.pi) * width)
+        size = next_fast_len(reflected.shape[1] + points - 1, real=True)
+        smooth = irfft(rfft(reflected, size) * rfft(kernel, size), size)
+        smooth = smooth[:, points - 1 + points // 2 :][:, :points]
+        places = np.linspace(0, 1, max(round(10 / width), 200))
+        gap, items = (np.interp(places, np.linspace(0, 1, points), row) for row in smooth)
+        return np.abs(gap).sum() / (items + 1e-4).sum()  # relplot's least density
+
+    def _on_grid(self, points: int) -> np.ndarray:
+        """Gaps and items summed at evenly spaced places, each shared by the two nearest, between
+        their reflections.
+        """
+        exact = self.confidence * (points - 1)
+        below = exact.astype(int).clip(0, points - 2)
+        share = exact - below
+        rows = [
+            np.bincount(below, (1 - share) * weight, points)
+            + np.bincount(below + 1, share * weight, points)
+            for weight in (self.gap, np.ones_like(self.gap))
+        ]
+        return np.stack([np.concatenate((row[:0:-1], row, row[-2::-1])) for row in rows])
 
 
 class BrierParts(NamedTuple):
