@@ -173,3 +173,14 @@ def draw_entropy_curve(
     points = [(annotator_entropy[rows].mean(), model[rows].mean()) for rows in bins if len(rows)]
     (x, y), name = zip(*points, strict=True), as_typed(label, width=30)
     axes.plot(x, y, color=color, marker="o", markersize=3.5, linewidth=1.5, label=name)
+
+
+def mark_equal_entropies(axes: Axes) -> None:
+    """The line on which a model is as uncertain as annotators, and what the axes are."""
+    axes.axline((0, 0), slope=1, color=GREY, linewidth=1, linestyle="--", zorder=0)
+    axes.set(
+        xlabel="annotators' entropy (nats)",
+        ylabel="model's mean entropy (nats)",
+        xlim=(0, None),
+        ylim=(0, None),
+    )

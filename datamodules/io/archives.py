@@ -13,6 +13,18 @@ from core.atomic_io import write_atomically
 from core.errors import InputError
 
 MOST = 4 * 2**30  # bytes of a member; no published file comes near
+# of a zip archive that was altered; the last two where it is encrypted, or compressed in a way that
+# is not known here
+ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    KeyError,
+    EOFError,
+    OSError,
+    zlib.error,
+    ValueError,
+    RuntimeError,
+    NotImplementedError,
+)
 
 
 def take_from_tar(archive: Path, member: str, path: Path) -> None:
@@ -38,17 +50,7 @@ def take_from_zip(archive: Path, member: str, path: Path) -> None:
     try:
         with zipfile.ZipFile(archive) as zipped, zipped.open(member) as source:
             _write(archive, source, member, zipped.getinfo(member).file_size, path)
-    # the last two where it is encrypted, or compressed in a way that is not known here
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        EOFError,
-        OSError,
-        zlib.error,
-        ValueError,
-        RuntimeError,
-        NotImplementedError,
-    ) as error:
+    except ZIP_ERRORS as error:
         raise _not_an_archive(archive, member, error) from error
 
 

@@ -2,12 +2,12 @@
 
 import math
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from core.errors import InputError
+from datamodules.io.archives import ZIP_ERRORS
 from datamodules.io.files import header_of
 
 MOST = 2**30  # bytes of one array
@@ -24,17 +24,7 @@ def read_npz(path: Path, names: tuple[str, ...]) -> list[np.ndarray]:
             return [_array(path, archive, f"{name}.npy") for name in names]
     except InputError:
         raise
-    # the last two where it is encrypted, or compressed in a way that is not known here
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        EOFError,
-        OSError,
-        zlib.error,
-        ValueError,
-        RuntimeError,
-        NotImplementedError,
-    ) as error:
+    except ZIP_ERRORS as error:
         raise InputError(
             f"{path} is no .npz file that holds {', '.join(names)}; it was cut short or altered."
         ) from error

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 from callbacks.figures.figure_text import TITLE, as_typed
 from callbacks.uncertainty_figures import (
-    GREY,
     draw_entropies,
     draw_entropy_curve,
     draw_reliability,
+    mark_equal_entropies,
 )
 from studies.figures.figure_style import LOOK, line_style, render
 
@@ -35,13 +35,7 @@ def score_figure(tables: Mapping[str, np.ndarray], people: np.ndarray, title: st
             draw_entropy_curve(right, model, annotators, style["color"], name)
             right.get_lines()[-1].set_linestyle(style["linestyle"])
         if len(tables) > 1:
-            right.axline((0, 0), slope=1, color=GREY, linewidth=1, linestyle="--", zorder=0)
-            right.set(
-                xlabel="annotators' entropy (nats)",
-                ylabel="model's mean entropy (nats)",
-                xlim=(0, None),
-                ylim=(0, None),
-            )
+            mark_equal_entropies(right)
         for axes in (left, right):
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
         figure.suptitle(as_typed(title, TITLE, width=90), fontsize=10)

@@ -19,18 +19,9 @@ from core.plain_yaml import check_plain, load_plain
 from corpora.annotation.aggregation import aggregate, correlations
 from corpora.annotation.judgements import judgements_from_rows
 from corpora.annotation.soft_digits_table import label_table, pixels, split_words
-from datamodules import (
-    DeterministicControl,
-    LabelSmoothing,
-    MajorityVote,
-    Mixup,
-    Multipass,
-    ShuffledSLS,
-    SoftLabels,
-    StochasticLabelSampling,
-    VoteTable,
-)
+from datamodules import VoteTable
 from datamodules.io.tables import read_table
+from datamodules.votes import delivery as deliveries
 from datamodules.votes.splitting import stratified_split
 from studies.plan.study import Study
 from studies.schema.options import options_of
@@ -85,14 +76,14 @@ def test_votes_are_a_valid_table_or_refused(values: Any):
 
 
 DELIVERIES = [
-    SoftLabels(),
-    MajorityVote(),
-    LabelSmoothing(),
-    Multipass(),
-    DeterministicControl(),
-    StochasticLabelSampling(3),
-    ShuffledSLS(),
-    Mixup(),
+    deliveries.SoftLabels(),
+    deliveries.MajorityVote(),
+    deliveries.LabelSmoothing(),
+    deliveries.Multipass(),
+    deliveries.DeterministicControl(),
+    deliveries.StochasticLabelSampling(3),
+    deliveries.ShuffledSLS(),
+    deliveries.Mixup(),
 ]
 
 
@@ -110,7 +101,7 @@ def test_targets_are_classes_that_have_votes(
     else:
         assert targets.dtype == torch.int64
         assert ((targets >= 0) & (targets < counts.shape[1])).all()
-        if not isinstance(delivery, ShuffledSLS):  # which takes the votes of other items
+        if not isinstance(delivery, deliveries.ShuffledSLS):  # which takes the votes of other items
             assert (counts[np.arange(len(counts)), targets.numpy()] > 0).all()
 
 

@@ -184,13 +184,8 @@ def test_everything_from_networks_trained_on_pixels(root: Path, tmp_path: Path):
     from studies.launch.job import run_alone
 
     network = {"class_path": "ResNet18", "init_args": {"width": 2}}
-    study = tiny(
-        "basins_small",
-        tmp_path,
-        root,
-        [0, 1],
-        **{"model.network": network, "trainer.limit_train_batches": 2},
-    )
+    options = {"model.network": network, "trainer.limit_train_batches": 2}
+    study = tiny("basins_small", tmp_path, root, [0, 1], **options)
     for run in study.runs():
         assert (
             run_alone(

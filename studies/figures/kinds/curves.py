@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from callbacks.prediction_table import class_probs, number_of_classes, read_predictions
-from callbacks.uncertainty_figures import GREY, draw_entropy_curve, draw_reliability
+from callbacks.uncertainty_figures import draw_entropy_curve, draw_reliability, mark_equal_entropies
 from core.errors import InputError
 from studies.analysis.collect import Record
 from studies.figures.figure_spec import Around, DrawnFigure, FigureSpec
@@ -70,13 +70,7 @@ where: {data.votes_per_item: 5}
                 "Not drawn: none of its runs has a predictions.parquet, which cli.py predict "
                 "writes."
             ]
-        right.axline((0, 0), slope=1, color=GREY, linewidth=1, linestyle="--", zorder=0)
-        right.set(
-            xlabel="annotators' entropy (nats)",
-            ylabel="model's mean entropy (nats)",
-            xlim=(0, None),
-            ylim=(0, None),
-        )
+        mark_equal_entropies(right)
         for axes in (left, right):
             _legend_below(axes)
         some = f"Drawn from the {used} of {len(found)} runs that have a predictions.parquet."

@@ -20,9 +20,9 @@ from core.errors import InputError
 from datamodules import Digits
 from datamodules.vote_datamodule import Corpus
 from lightning_modules import AnnotatorClassifier
-from lightning_modules.networks import SimpleFFN
 from metrics import every_score, registered
 from metrics.calibrators import FORMS, fit_calibrator
+from tests.callbacks.post_hoc.untrained import untrained_model
 from tests.quiet import QUIET
 
 ROOT = Path(__file__).parents[3]
@@ -93,10 +93,7 @@ def test_scores_are_those_of_what_was_fitted_to_validation_items(
 
 @pytest.fixture(scope="module")
 def untrained() -> tuple[AnnotatorClassifier, Any]:
-    data: Any = Digits(seed=3)
-    data.setup()
-    torch.manual_seed(0)
-    return AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN).eval(), data
+    return untrained_model(seed=3)
 
 
 def test_what_is_fitted_to(untrained: tuple[AnnotatorClassifier, Any]):

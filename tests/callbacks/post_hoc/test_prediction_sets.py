@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from scipy.special import softmax
 
 from callbacks import PredictionSets
@@ -13,16 +12,13 @@ from datamodules import Digits
 from datamodules.vote_datamodule import Corpus
 from datamodules.votes.table import VoteTable
 from lightning_modules import AnnotatorClassifier
-from lightning_modules.networks import SimpleFFN
 from metrics.prediction_sets import set_threshold
+from tests.callbacks.post_hoc.untrained import untrained_model
 
 
 @pytest.fixture(scope="module")
 def model() -> tuple[AnnotatorClassifier, Any]:
-    data: Any = Digits(seed=1)
-    data.setup()
-    torch.manual_seed(0)
-    return AnnotatorClassifier((1, 8, 8), 10, network=SimpleFFN).eval(), data
+    return untrained_model(seed=1)
 
 
 def probs_of(classifier: AnnotatorClassifier, data: Any, split: str) -> np.ndarray:

@@ -58,10 +58,9 @@ def test_inputs_are_normalised_by_fashion_mnists_own_moments(small_fashion: Path
     ],
 )
 def test_a_wrong_table_is_refused_by_name(content: str, message: str, tmp_path: Path):
-    path = tmp_path / "fmh_counts.csv"
-    path.write_text(content)
+    (tmp_path / "fmh_counts.csv").write_text(content)
     with pytest.raises(InputError, match=message) as error:
-        read_counts(path)
+        read_counts(tmp_path / "fmh_counts.csv")
     assert "fmh_counts.csv" in str(error.value)
 
 
