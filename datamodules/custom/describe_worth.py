@@ -21,7 +21,8 @@ from metrics.worth import (
     split_half_scores,
 )
 
-MOST_ITEMS = 20_000  # a sample of a larger table says as much
+# items times classes: a sample of a larger table says as much, and a thousand items are enough
+MOST, ENOUGH = 200_000, 1_000
 # scores that are told by votes per item
 CURVES = ("soft_nll", "kl", "accuracy", "entropy_spearman")
 SEED = 0
@@ -36,8 +37,9 @@ def describe_worth(votes: VoteTable, ordinal: bool = False) -> Iterator[str]:
     if len(votes) < LEAST_ITEMS:
         yield _line("worth", f"not known, it takes {LEAST_ITEMS} items or more")
         return
-    votes = votes.take(some_of(np.arange(len(votes)), MOST_ITEMS, SEED))
-    some = f", of {MOST_ITEMS:,} of them" * (len(votes) == MOST_ITEMS)
+    most = max(ENOUGH, MOST // votes.num_classes)
+    some = f", of {most:,} of them" * (len(votes) > most)
+    votes = votes.take(some_of(np.arange(len(votes)), most, SEED))
     if votes.counts is None:
         yield _line("worth", f"floors{some}; ceilings are not known, there are only probabilities")
     else:

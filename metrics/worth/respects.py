@@ -7,7 +7,7 @@ from scipy.special import entr
 
 from core.randomness import generator
 
-DRAWS = 100  # of each Dirichlet, to know what it would score
+DRAWS = 100  # of each Dirichlet, to know what it would score; fewer of more than ten classes
 
 
 def rewards(
@@ -18,20 +18,20 @@ def rewards(
     correlations between an item's entropy and that of its votes grow with its weight. Items have
     as many votes as one of `totals`.
     """
-    rng = generator(seed, "draws from priors")
-    gammas = np.maximum(rng.standard_gamma(np.repeat(alphas, DRAWS, 0)), 1e-300)
+    rng, draws = generator(seed, "draws from priors"), max(10, min(DRAWS, 1000 // alphas.shape[1]))
+    gammas = np.maximum(rng.standard_gamma(np.repeat(alphas, draws, 0)), 1e-300)
     truth = gammas / gammas.sum(1, keepdims=True)
     votes = rng.multinomial(rng.choice(totals, len(truth)), truth)
     hits = truth.argmax(1) == votes.argmax(1)
     entropy, seen = (entr(table / table.sum(1, keepdims=True)).sum(1) for table in (truth, votes))
-    share = np.repeat(weights / DRAWS, DRAWS)
+    share = np.repeat(weights / draws, draws)
     respects = (
         entropy,
         hits,
         pearson_slope(entropy, seen, share),
         spearman_slope(entropy, seen, share),
     )
-    return [values.reshape(len(weights), DRAWS).mean(1) for values in respects]
+    return [values.reshape(len(weights), draws).mean(1) for values in respects]
 
 
 def pearson_slope(x: np.ndarray, y: np.ndarray, share: np.ndarray) -> np.ndarray:
