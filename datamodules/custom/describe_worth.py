@@ -21,8 +21,8 @@ from metrics.worth import (
     split_half_scores,
 )
 
-# items times classes: a sample of a larger table says as much, and a thousand items are enough
-MOST, ENOUGH = 200_000, 1_000
+# a sample of a larger table says as much; fewer items of more than ten classes
+MOST_ITEMS, ENOUGH = 20_000, 1_000
 # scores that are told by votes per item
 CURVES = ("soft_nll", "kl", "accuracy", "entropy_spearman")
 SEED = 0
@@ -37,7 +37,7 @@ def describe_worth(votes: VoteTable, ordinal: bool = False) -> Iterator[str]:
     if len(votes) < LEAST_ITEMS:
         yield _line("worth", f"not known, it takes {LEAST_ITEMS} items or more")
         return
-    most = max(ENOUGH, MOST // votes.num_classes)
+    most = max(ENOUGH, min(MOST_ITEMS, 10 * MOST_ITEMS // votes.num_classes))
     some = f", of {most:,} of them" * (len(votes) > most)
     votes = votes.take(some_of(np.arange(len(votes)), most, SEED))
     if votes.counts is None:

@@ -23,7 +23,8 @@ from metrics.worth.floors import (
 from metrics.worth.plausible_priors import plausible_priors
 
 VOTES = (1, 2, 5, 10, 20, 50, 100)
-MOST, ENOUGH = 30_000, 300  # items times classes: a sample of a larger table says as much
+# a sample of a larger table says as much; fewer items of more than ten classes
+MOST_ITEMS, ENOUGH = 3000, 300
 MOST_DRAWS = 8  # of few votes, which vary more
 
 
@@ -55,7 +56,7 @@ def spendings(
     """
     check_items(len(counts), "items have votes")
     total = int(counts.sum(dtype=np.int64))
-    most = max(ENOUGH, MOST // counts.shape[1])
+    most = max(ENOUGH, min(MOST_ITEMS, 10 * MOST_ITEMS // counts.shape[1]))
     counts = counts[some_of(np.arange(len(counts)), most, seed)]
     scores = list(registered().values() if scores is None else scores)
     scores = [score for score in scores if score.floor]
