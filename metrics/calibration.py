@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
-from scipy.fft import irfft, next_fast_len, rfft
+from scipy.fft import next_fast_len
 from torch import Tensor
 
 from metrics import per_item
@@ -96,7 +96,7 @@ class _SmoothGap:
         distance = np.linspace(-0.5, 0.5, points) / width
         kernel = np.exp(-np.square(distance) / 2) / (np.sqrt(2 * np.pi) * width)
         size = next_fast_len(reflected.shape[1] + points - 1, real=True)
-        smooth = irfft(rfft(reflected, size) * rfft(kernel, size), size)
+        smooth = np.fft.irfft(np.fft.rfft(reflected, size) * np.fft.rfft(kernel, size), size)
         smooth = smooth[:, points - 1 + points // 2 :][:, :points]
         places = np.linspace(0, 1, max(round(10 / width), 200))
         gap, items = (np.interp(places, np.linspace(0, 1, points), row) for row in smooth)
