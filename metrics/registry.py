@@ -104,6 +104,20 @@ def registered(ordinal: bool = False) -> dict[str, Score]:
     return {name: score for name, score in _scores.items() if ordinal or not score.ordinal}
 
 
+def score_of(metric: str) -> tuple[Score | None, str]:
+    """The registered score that a metric of results.json is, and the stratum that it is of.
+
+    >>> score, stratum = score_of("kl_hlv")
+    >>> score.name, stratum, score_of("hessian_max")[0]
+    ('kl', 'hlv', None)
+    """
+    scores = registered()
+    if metric in scores:
+        return scores[metric], ""
+    name, _, stratum = metric.rpartition("_")
+    return (scores[name], stratum) if stratum in STRATA and name in scores else (None, "")
+
+
 def add(score: Score) -> None:
     """Add an entry. The same one may come again, as when a notebook's cell is run twice."""
     endings = "|".join((*STRATA, *LABEL_SETS, *FORMS))

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from core.errors import InputError
-from metrics.registry import Floor, Score, by_function, values_of
+from metrics.registry import Score, by_function, values_of
 
 LEAST_ITEMS = 3
 UNSEEN = 0.5  # of an item: what a class is given that no training item has votes for
@@ -25,11 +25,7 @@ def score_floors(
     0.916
     """
     values: dict[str, float] = {}
-    constants: dict[Any, np.ndarray] = dict(best_constants(train_probs))
-    constants |= {
-        score.floor: score.floor(train_probs) for score in scores if callable(score.floor)
-    }
-    for kind, shares in constants.items():
+    for kind, shares in best_constants(train_probs, scores).items():
         chosen = [score for score in scores if score.floor == kind]
         said = score_values(chosen, np.broadcast_to(shares, probs.shape), probs)
         values |= {score.name: float(value) for score, value in zip(chosen, said, strict=True)}
@@ -43,9 +39,10 @@ def score_floors(
     }
 
 
-def best_constants(train_probs: np.ndarray) -> dict[Floor, np.ndarray]:
-    """The predictions [K] of every item that floors are made of: the mean distribution, and how
-    often each class is the majority.
+def best_constants(train_probs: np.ndarray, scores: Sequence[Score] = ()) -> dict[Any, np.ndarray]:
+    """The predictions [K] of every item that floors are made of, by `Score.floor`: the mean
+    distribution, how often each class is the majority, and what some of these scores have of their
+    own.
 
     A class without training votes is given half an item's: a constant that rules it out would
     score hundreds of nats as soon as one test item has a vote for it.
@@ -55,7 +52,9 @@ def best_constants(train_probs: np.ndarray) -> dict[Floor, np.ndarray]:
     """
     items, classes = train_probs.shape
     majority = np.bincount(train_probs.argmax(1), minlength=classes) / items
-    return {"mean": _possible(train_probs.mean(0), items), "majority": _possible(majority, items)}
+    own = {score.floor: score.floor(train_probs) for score in scores if callable(score.floor)}
+    shared = {"mean": train_probs.mean(0), "majority": majority}
+    return {kind: _possible(shares, items) for kind, shares in shared.items()} | own
 
 
 def _possible(shares: np.ndarray, items: int) -> np.ndarray:

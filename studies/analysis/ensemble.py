@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from core.errors import InputError
-from metrics import functional, per_item, registered
-from metrics.registry import STRATA
+from metrics import functional, per_item
+from metrics.registry import score_of
 
 LEAST_ITEMS = 3
 
@@ -153,31 +153,11 @@ def ensemble_of(members: Sequence[Member]) -> Ensemble:
     )
 
 
-def is_score(metric: str) -> bool:
-    """Whether a metric is a registered score, or one of a stratum.
-
-    >>> is_score("kl"), is_score("kl_hlv"), is_score("hessian_max")
-    (True, True, False)
-    """
-    return score_name(metric) in registered()
-
-
-def score_name(metric: str) -> str:
-    """The name of a score without that of its stratum.
-
-    >>> score_name("kl_hlv"), score_name("ece_annotators")
-    ('kl', 'ece_annotators')
-    """
-    name, _, stratum = metric.rpartition("_")
-    return name if stratum in STRATA else metric
-
-
 def _score(metric: str, probs: Tensor, annotators: Tensor) -> float:
-    name = score_name(metric)
-    score = registered().get(name)
-    if name != metric:
+    score, stratum = score_of(metric)
+    if stratum:
         unanimous = (annotators > 0).sum(1) == 1
-        chosen = unanimous if metric.endswith("_nohlv") else ~unanimous
+        chosen = unanimous if stratum == "nohlv" else ~unanimous
         probs, annotators = probs[chosen], annotators[chosen]
     if score is None or not len(probs):
         return math.nan

@@ -143,14 +143,12 @@ def _asked_of_floors(
     people: np.ndarray, training: np.ndarray, scores: Sequence[Score]
 ) -> dict[tuple, Asked]:
     """The best constants as predictions, each with the scores whose floor it is."""
-    constants: dict[Any, np.ndarray] = dict(best_constants(training))
-    constants |= {score.floor: score.floor(training) for score in scores if callable(score.floor)}
     return {
         (kind,): (
             np.tile(constant, (len(people), 1)),
             [score for score in scores if score.floor == kind],
         )
-        for kind, constant in constants.items()
+        for kind, constant in best_constants(training, scores).items()
     }
 
 

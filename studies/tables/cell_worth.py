@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from metrics.worth import Bounds
+from metrics.worth import Bounds, skill_in_words
 from studies.analysis.collect import Record
 from studies.tables.grid import NOTHING
 
@@ -43,9 +43,14 @@ class CellWorth:
     @property
     def ceiling_ends(self) -> Ends:
         """The ceiling twice, or the interval in which it lies where votes are too few to tell."""
-        floor = None if math.isnan(self.floor) else self.floor
-        uncertain = Bounds(floor, self.ceiling, self.low, self.high).uncertain
+        uncertain = self.bounds.uncertain
         return (self.low, self.high) if uncertain else (self.ceiling, self.ceiling)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The same of one score, with None for NaN."""
+        numbers = (self.floor, self.ceiling, self.low, self.high)
+        return Bounds(*(None if math.isnan(number) else number for number in numbers))
 
     def skill(self, score: float) -> float:
         """Where a score stands: 0 at the floor, 1 at the ceiling; NaN where one of them is not
@@ -54,9 +59,8 @@ class CellWorth:
         >>> CellWorth(floor=2.0, ceiling=1.0, low=1.0, high=1.0).skill(1.25)
         0.75
         """
-        if self.low <= self.floor <= self.high:
-            return math.nan
-        return (self.floor - score) / (self.floor - self.ceiling)
+        skill = self.bounds.skill(score)
+        return math.nan if skill is None else skill
 
     def skill_in_words(self, score: float) -> str:
         """The skill in percent, an interval where the ceiling is one; empty where there is none.
@@ -64,14 +68,9 @@ class CellWorth:
         >>> CellWorth(floor=4.0, ceiling=1.0, low=0.0, high=2.0).skill_in_words(3.0)
         'skill 25 to 50 %'
         """
-        if math.isnan(skill := self.skill(score)):
-            return ""
-        low, high = self.ceiling_ends
-        if low == high:
-            return f"skill {100 * skill:.1f} %"
-        ends = sorted(100 * (self.floor - score) / (self.floor - end) for end in (low, high))
-        least, most = (f"{end:.0f}" for end in ends)
-        return f"skill {least} %" if least == most else f"skill {least} to {most} %"
+        return (
+            "" if math.isnan(self.skill(score)) else f"skill {skill_in_words(self.bounds, score)}"
+        )
 
 
 def worth_of(records: Iterable[Record], metric: str) -> CellWorth | None:

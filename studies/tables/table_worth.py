@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+from metrics.registry import score_of
 from studies.analysis.collect import Record
-from studies.analysis.ensemble import is_score
 from studies.analysis.ensemble_score import EnsembleScore
 from studies.analysis.ensembles import Ensembles, NoEnsemble
 from studies.tables.cell_worth import worth_of
@@ -28,7 +28,7 @@ def _with_worth(table: Table, ensembles: Ensembles) -> Table:
     for (row, column), cell in table.cells.items():
         metric, runs = table.spec.cell(column)[0], _runs(table, row, column)
         ensemble = None
-        if cell.summary and is_score(metric):
+        if cell.summary and score_of(metric)[0]:
             found = ensembles.of(runs)
             if isinstance(found, NoEnsemble):
                 absent[tuple(record.run for record in runs)] = found.reason

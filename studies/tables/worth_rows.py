@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from metrics import registered
-from studies.analysis.ensemble import is_score, score_name
+from metrics.registry import score_of
 from studies.analysis.ensemble_score import members_in_words
 from studies.tables.cell_worth import ABOUT_BOUNDS, CellWorth, Ends, shared_ends, span, worth_entry
 from studies.tables.grid import NOTHING, GridCell
@@ -56,7 +55,7 @@ def bound_rows(table: Table, rows: Sequence[Any]) -> list[list[GridCell]]:
     scores = [
         column
         for column in table.columns
-        if is_score(table.spec.cell(column)[0]) or _worths(table, rows, column)
+        if score_of(table.spec.cell(column)[0])[0] or _worths(table, rows, column)
     ]
     floors = [column for column in scores if _has_floor(table, rows, column)]
     result = []
@@ -88,7 +87,8 @@ def _has_floor(table: Table, rows: Sequence[Any], column: Any) -> bool:
     """Of what runs say, or as the registry has it where they are of an earlier version."""
     if worths := _worths(table, rows, column):
         return any(not math.isnan(worth.floor) for worth in worths)
-    return registered()[score_name(table.spec.cell(column)[0])].floor is not None
+    score, _ = score_of(table.spec.cell(column)[0])
+    return score is not None and score.floor is not None
 
 
 def worth_numbers(cell: Cell) -> dict[str, float]:
@@ -114,7 +114,7 @@ def worth_sentences(table: Table) -> list[str]:
 
 
 def _bound_sentences(table: Table) -> list[str]:
-    scores = [m for column in table.columns if is_score(m := table.spec.cell(column)[0])]
+    scores = [m for column in table.columns if score_of(m := table.spec.cell(column)[0])[0]]
     messages = []
     if any(cell.worth for cell in table.cells.values()):
         messages.append(ABOUT_BOUNDS)

@@ -179,7 +179,7 @@ class ClaimReader:
 
 def _has_floor(entry: dict[str, Any], source: str) -> bool:
     """Whether a best constant prediction says how much of a measure there is to learn."""
-    from studies.analysis.uncertainty.metric_scores import score_of
+    from metrics.registry import score_of
 
     score, _ = score_of(str(entry["metric"]))
     return source == "runs" and score is not None and score.floor is not None

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
+from metrics.registry import score_of
 from studies.analysis.claims.claim_spec import Margin
 from studies.analysis.claims.verdict import Verdict
 from studies.analysis.collect import Record
-from studies.analysis.uncertainty.metric_scores import score_of
 from studies.tables.measures import measure
 
 LEAST_SKILL = 0.05

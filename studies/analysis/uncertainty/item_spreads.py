@@ -9,6 +9,7 @@ import torch
 from callbacks.prediction_table import class_probs, read_predictions
 from core.errors import InputError
 from metrics import Score
+from metrics.registry import score_of
 from studies.analysis.collect import Record
 from studies.analysis.data_of_runs import DataOfRuns
 from studies.analysis.uncertainty.item_parts import (
@@ -17,7 +18,6 @@ from studies.analysis.uncertainty.item_parts import (
     vote_parts,
     votes_drawn_anew,
 )
-from studies.analysis.uncertainty.metric_scores import score_of
 from studies.analysis.uncertainty.spread import (
     RunSpread,
     Spread,
